@@ -22,7 +22,7 @@ import orjson
 from benchmarks.sandbox import processor_seconds
 
 if TYPE_CHECKING:
-    from sandbox.protocol import Backend
+    from sandbox.protocol import SandboxBackend
 
 SHIPPED = Path(__file__).resolve().parents[1] / "curation" / "scenarios" / "shipped"
 
@@ -62,7 +62,7 @@ def main(names: Sequence[str], at_once: int) -> int:
     return int(any(one.reason for one in gated))
 
 
-def _gate(backend: "Backend") -> Callable[[str], Gated]:
+def _gate(backend: "SandboxBackend") -> Callable[[str], Gated]:
     import django
 
     django.setup()
@@ -71,13 +71,13 @@ def _gate(backend: "Backend") -> Callable[[str], Gated]:
     from curation.scenarios.gate.stage import reference_of, subject_of, task_of
     from sandbox.gate.gate import run_gate
     from sandbox.gate.report import CHECKER
-    from sandbox.protocol import Session, Setup
+    from sandbox.protocol import SandboxSession, Setup
 
     def gate(name: str) -> Gated:
         bundle = parse_bundle(orjson.loads((SHIPPED / f"{name}.json").read_bytes()))
         opened = 0
 
-        def counting(setup: Setup) -> Session:
+        def counting(setup: Setup) -> SandboxSession:
             nonlocal opened
             opened += 1
             return backend.session(setup)

@@ -27,7 +27,7 @@ from curation.projects.models import Member, Project, Role
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import sample_page
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.web.lists.keyset import encode_cursor
 
@@ -220,8 +220,8 @@ def write_rate(project: Project, run: int) -> None:
     """What scoring stages pay for a row and its text, 500 at a time; the rows are taken back."""
     draw = random.Random(8)
     rows = [
-        SampleRow(project.pk, run, None, Kind.TURN, 70.0, "refined", 0, 4.0, "s", "r", f"i-{n}", "read", "model-a", "p",
-                  text_of(draw, n))
+        SampleRow(project.pk, run, None, SampleKind.TURN, 70.0, "refined", 0, 4.0, "s", "r", f"i-{n}", "read",
+                  "model-a", "p", text_of(draw, n))
         for n in range(5_000)
     ]  # fmt: skip
     began = time.perf_counter()

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from sandbox.choose import choose_backend
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import Backend, Setup
+from sandbox.protocol import SandboxBackend, Setup
 
 COMMANDS = ("cat /etc/motd", "cd /srv", "echo done > note", "export STEP=5", "ls")
 CHECKER = 'read word < /srv/note && test "$word $TERMINAL" = "done exit"'
@@ -45,7 +45,7 @@ class Row:
         return self.asked is None or self.measured >= self.asked
 
 
-def episode(backend: Backend) -> None:
+def episode(backend: SandboxBackend) -> None:
     with backend.session(Setup(motd="Read NOTICE\n")) as session:
         for command in COMMANDS:
             assert session.exec(command).exit_code == 0
@@ -87,7 +87,7 @@ def seconds_of(process: int) -> float:
     return sum(map(int, times)) / os.sysconf("SC_CLK_TCK") + sum(map(seconds_of, children(process)))
 
 
-def episode_rows(backend: Backend, bare: Callable[[], None], episodes: int, threads: int) -> list[Row]:
+def episode_rows(backend: SandboxBackend, bare: Callable[[], None], episodes: int, threads: int) -> list[Row]:
     episode(backend)
     used = processor_seconds()
     measured = a_second(lambda: episode(backend), episodes, threads)
@@ -101,7 +101,7 @@ def episode_rows(backend: Backend, bare: Callable[[], None], episodes: int, thre
     return rows
 
 
-def command_rows(backend: Backend) -> list[Row]:
+def command_rows(backend: SandboxBackend) -> list[Row]:
     """Measure a command in a live session, beside the same shell started from here, without a sandbox."""
     with backend.session(Setup()) as session:
         session.exec("true")

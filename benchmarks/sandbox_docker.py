@@ -8,7 +8,7 @@ from pathlib import Path
 from sandbox.docker.backend import DockerBackend, find
 from sandbox.docker.container import remove_container, start_container
 from sandbox.docker.engine import DockerSettings, Engine
-from sandbox.protocol import Limits, Setup
+from sandbox.protocol import SessionLimits, Setup
 
 
 class BareEngine:
@@ -20,7 +20,7 @@ class BareEngine:
 
     def episode(self) -> None:
         sleeps = ["sleep", "60"]
-        started = start_container(self._engine, self._settings, command=sleeps, limits=Limits(), labels={})
+        started = start_container(self._engine, self._settings, command=sleeps, limits=SessionLimits(), labels={})
         try:
             with self._engine.client() as client:
                 client.exec_start(client.exec_create(started.id, ["true"])["Id"])

@@ -27,7 +27,7 @@ from django.test import Client
 from curation.projects.models import Member, Project
 from curation.runs.models import Item, Run
 from curation.trajectories.harbor import stage
-from sandbox.harbor.command import Job, JobPlan, Trial
+from sandbox.harbor.command import HarborTrial, Job, JobPlan
 
 WANTED = 50.0
 TOGETHER = 50
@@ -82,7 +82,7 @@ def work(run_id: int, trials: int, steps: int, queue: Any) -> None:
             paths = [Path(folder, "job", f"t{run_id}-{number}") for number in range(first, first + TOGETHER)]
             for number, path in enumerate(paths, first):
                 trial(path, number, steps)
-            found = [Trial(path, json.loads((path / "result.json").read_text())) for path in paths]
+            found = [HarborTrial(path, json.loads((path / "result.json").read_text())) for path in paths]
             began, worked = time.perf_counter(), time.process_time()
             watch._save(found)
             quarter.append((time.perf_counter() - began, time.process_time() - worked))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 from curation.llm.endpoints.keys import DEMO_KEY, KeyRule, read_rules
-from sandbox.harbor.providers import Provider, read_providers
+from sandbox.harbor.providers import SandboxProvider, read_providers
 
 FLAGS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
 # The values of `curation.projects.models.Role`, which cannot be imported before the settings.
@@ -78,7 +78,7 @@ def key_rules(name: str) -> tuple[KeyRule, ...]:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
-def harbor_providers(name: str, default: str) -> tuple[Provider, ...]:
+def harbor_providers(name: str, default: str) -> tuple[SandboxProvider, ...]:
     try:
         return read_providers(text(name, default))
     except ValueError as error:

@@ -73,7 +73,7 @@ class Ids(logging.Filter):
         return True
 
 
-class Text(logging.Formatter):
+class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.exc_text = None  # another handler's formatter leaves its text here
         return super().format(record)
@@ -89,7 +89,7 @@ class Text(logging.Formatter):
         return "\n\nThen:\n\n".join(parts)
 
 
-class Json(Text, JsonFormatter):
+class Json(TextFormatter, JsonFormatter):
     """One object per line, with `FIELDS` and nothing else that a library may have attached to the record."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Json(Text, JsonFormatter):
 def logging_config(form: str, level: str) -> dict[str, Any]:
     """The settings of `logging`, for Django, Celery and gunicorn; `form` is `text` or `json`."""
     formatter: dict[str, Any] = (
-        {"()": "config.logs.Json"} if form == "json" else {"()": "config.logs.Text", "fmt": LINE}
+        {"()": "config.logs.Json"} if form == "json" else {"()": "config.logs.TextFormatter", "fmt": LINE}
     )
     return {
         "version": 1,

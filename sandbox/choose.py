@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import SESSION, Backend, Finding
+from sandbox.protocol import SESSION, BackendFinding, SandboxBackend
 
 BACKENDS = ("docker", "bubblewrap")
 INSTALL = "Install Docker and run `manage.py sandbox build`, or install bubblewrap (`apt install bubblewrap`)."
-_found: dict[tuple[str, Path], Backend] = {}
+_found: dict[tuple[str, Path], SandboxBackend] = {}
 _finding = threading.Lock()
 
 
-def choose_backend(wanted: str, *, folder: Path) -> Backend:
+def choose_backend(wanted: str, *, folder: Path) -> SandboxBackend:
     """Return the backend `wanted`: `docker`, `bubblewrap`, `auto` or `none`. `folder` contains a built root.
 
     A backend that works is kept for this process. Raises `SandboxUnavailable` with the missing parts and how to get
@@ -26,20 +26,20 @@ def choose_backend(wanted: str, *, folder: Path) -> Backend:
         return _found[wanted, folder]
 
 
-def findings_of(name: str, *, folder: Path) -> Sequence[Finding]:
+def findings_of(name: str, *, folder: Path) -> Sequence[BackendFinding]:
     """Return what `docker` or `bubblewrap` needs here and whether it is there, also if it is not the one chosen."""
     try:
         return _backend(name, folder).findings()
     except SandboxUnavailable as missing:
-        return [Finding(name, False, str(missing))]
+        return [BackendFinding(name, False, str(missing))]
 
 
-def works(findings: Sequence[Finding]) -> bool:
+def works(findings: Sequence[BackendFinding]) -> bool:
     """Whether a session was opened and used. Other failed findings make it weaker."""
     return any(finding.name == SESSION and finding.works for finding in findings)
 
 
-def _find(wanted: str, folder: Path) -> Backend:
+def _find(wanted: str, folder: Path) -> SandboxBackend:
     if wanted == "none":
         raise SandboxUnavailable("Sandboxes are switched off here (SANDBOX=none).")
     if wanted in BACKENDS:
@@ -56,7 +56,7 @@ def _find(wanted: str, folder: Path) -> Backend:
 
 
 # Each backend is imported when it is used: Docker's SDK alone costs a tenth of a second.
-def _working(name: str, folder: Path) -> Backend:
+def _working(name: str, folder: Path) -> SandboxBackend:
     if name == "docker":
         from sandbox.docker.backend import find as find_docker
 
@@ -67,7 +67,7 @@ def _working(name: str, folder: Path) -> Backend:
 
 
 @functools.cache
-def _backend(name: str, folder: Path) -> Backend:
+def _backend(name: str, folder: Path) -> SandboxBackend:
     if name == "docker":
         from sandbox.docker.backend import docker_backend
 

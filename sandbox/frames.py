@@ -1,7 +1,7 @@
 """The frames between a session and the supervisor inside its sandbox.
 
 A frame is 4 bytes of length (big endian), then that many bytes: one of kind, then fields, each after its own 4 bytes of
-length. Numbers are fields of decimal digits. `Request` and `Reply` list the fields of each kind.
+length. Numbers are fields of decimal digits. `RequestFrame` and `ReplyFrame` list the fields of each kind.
 """
 
 import struct
@@ -15,7 +15,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
 
-class Request(Enum):
+class RequestFrame(Enum):
     """To the supervisor. Everything up to GO is sent at once and gets one reply, READY."""
 
     LIMITS = b"L"  # output bytes, processes, RLIMIT_NPROC or 0, RLIMIT_AS or 0
@@ -29,7 +29,7 @@ class Request(Enum):
     EDIT = b"E"  # path, kind, octal mode, size, then pieces and how often each is repeated; it gets no reply
 
 
-class Reply(Enum):
+class ReplyFrame(Enum):
     READY = b"R"
     # Exit code, timed out, left, microseconds, bytes cut, cwd, first part, last part; of a checker also 1 if the runs
     # of the scenario's programs are known, each run's process id, path and arguments, and each path that it wrote.
@@ -40,11 +40,11 @@ class Reply(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    kind: Reply
+    kind: ReplyFrame
     fields: tuple[bytes, ...]
 
 
-def packed(kind: Request, *fields: bytes) -> bytes:
+def packed(kind: RequestFrame, *fields: bytes) -> bytes:
     body = kind.value + b"".join(_LENGTH.pack(len(field)) + field for field in fields)
     return _LENGTH.pack(len(body)) + body
 
@@ -70,7 +70,7 @@ class FrameReader:
         body = bytes(self._held[_LENGTH.size : _LENGTH.size + length])
         del self._held[: _LENGTH.size + length]
         try:
-            return Frame(Reply(body[:1]), tuple(fields_of(body[1:])))
+            return Frame(ReplyFrame(body[:1]), tuple(fields_of(body[1:])))
         except ValueError:
             raise SandboxFailed(f"The sandbox sent a frame of kind {body[:1]!r}.") from None
 

@@ -1,4 +1,4 @@
-"""The sandbox as its users see it: plain data in, frozen results out, and the protocols `Session` and `Backend`.
+"""The sandbox as its users see it: plain data in, frozen results out, and the protocols of sessions and backends.
 
 Nothing here names an image, a mount or a privilege: those come from the machine's settings, never from a scenario.
 Calls block; to drive many sessions at once, give each its own thread.
@@ -29,7 +29,7 @@ class Fixture:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """The limits of one session. `disk` limits all files that it writes; sizes in bytes, times in seconds.
 
     `weight` is the session's part of the processors when they are short, where other work has 1024; in bubblewrap.
@@ -56,7 +56,7 @@ class Setup:
     env: Mapping[str, str] = field(default_factory=dict)
     motd: str = ""
     banner: str = ""
-    limits: Limits = Limits()
+    limits: SessionLimits = SessionLimits()
     labels: Labels = field(default_factory=dict)
 
 
@@ -128,7 +128,7 @@ class PathEdit:
     size: int = 0
 
 
-class Session(Protocol):
+class SandboxSession(Protocol):
     """One fresh sandbox, from opening to removal. If any call raises `SandboxFailed`, try again in a new session."""
 
     def exec(self, command: str, timeout: float | None = None) -> ExecResult:
@@ -170,7 +170,7 @@ SESSION = "session"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BackendFinding:
     """One thing that a backend needs: whether it is there, and if not, how to get it."""
 
     name: str
@@ -179,15 +179,15 @@ class Finding:
     remedy: str = ""
 
 
-class Backend(Protocol):
+class SandboxBackend(Protocol):
     """A way to make sessions. `name` is its value in `SANDBOX`."""
 
     name: str
 
-    def session(self, setup: Setup) -> Session:
+    def session(self, setup: Setup) -> SandboxSession:
         """Open a fresh session, ready for its first command; raises `SandboxFailed` or `SetupRefused`."""
 
-    def findings(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[BackendFinding]:
         """Try the backend on this machine, and return its parts, present or missing."""
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:

@@ -1,4 +1,4 @@
-"""A session with the supervisor inside a sandbox. It is the same for each backend, which provides a `Channel`."""
+"""A session with the supervisor inside a sandbox, the same for each backend, which provides a `SupervisorChannel`."""
 
 import codecs
 import functools
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from sandbox.errors import SandboxExhausted, SandboxFailed, SetupRefused
-from sandbox.frames import Frame, FrameReader, Reply, Request, fields_of, packed
+from sandbox.frames import Frame, FrameReader, ReplyFrame, RequestFrame, fields_of, packed
 from sandbox.protocol import HOME, CheckResult, ExecResult, PathEdit, ProgramRun, Setup
 from sandbox.seccomp import filters
 from sandbox.setup import BANNER, CHECK_ENVIRONMENT, ENVIRONMENT, FOLDERS, MOTD, check_setup, checked_text
@@ -24,7 +24,7 @@ PARTS = ("supervisor.pl", "shell.pl", "record.pl", "checker.pl", "watch.pl")
 _CHECK_VARIABLES = tuple(text.encode() for variable in CHECK_ENVIRONMENT.items() for text in variable)
 
 
-class Channel(Protocol):
+class SupervisorChannel(Protocol):
     """The bytes to and from one sandbox's supervisor. Deadlines are `time.monotonic()` values.
 
     Every fault is a `SandboxFailed` with its cause (the engine's message, the stderr of the start). An end for lack of
@@ -60,7 +60,7 @@ def supervisor_text() -> str:
 class SupervisedSession:
     """The protocol's `Session`, made by `open_session`."""
 
-    def __init__(self, channel: Channel, setup: Setup) -> None:
+    def __init__(self, channel: SupervisorChannel, setup: Setup) -> None:
         self._channel = channel
         self._limits = setup.limits
         self._reader = FrameReader()
@@ -74,7 +74,7 @@ class SupervisedSession:
             raise SandboxFailed("The session is over: its checker has run.")
         text = checked_text("command", command)
         seconds = self._limits.command_seconds if timeout is None else timeout
-        done = self._ask(packed(Request.COMMAND, text, _milliseconds(seconds)), seconds)
+        done = self._ask(packed(RequestFrame.COMMAND, text, _milliseconds(seconds)), seconds)
         self._cwd = done.cwd
         return ExecResult(
             output=done.output,
@@ -94,7 +94,7 @@ class SupervisedSession:
         ending["PANIC_REASON"] = checked_text("reason of the panic", panic_reason)
         variables = [field for name, value in ending.items() for field in (name.encode(), value)]
         seconds = self._limits.check_seconds
-        request = packed(Request.CHECK, text, _milliseconds(seconds), _reader(), *_CHECK_VARIABLES, *variables)
+        request = packed(RequestFrame.CHECK, text, _milliseconds(seconds), _reader(), *_CHECK_VARIABLES, *variables)
         done = self._ask(request, seconds)
         self._checked = True
         passed = done.exit_code == 0 and not done.timed_out
@@ -121,18 +121,20 @@ class SupervisedSession:
 
     def _begin(self, setup: Setup, *, nproc: int, address_space: int) -> None:
         bounds = (setup.limits.output, setup.limits.pids, nproc, address_space)
-        asked = [packed(Request.LIMITS, *map(_number, bounds))]
+        asked = [packed(RequestFrame.LIMITS, *map(_number, bounds))]
         asked += [_constant_frames()]
-        asked += [packed(Request.FILE, MOTD.encode(), b"644", setup.motd.encode())]
-        asked += [packed(Request.FILE, BANNER.encode(), b"644", setup.banner.encode())]
-        asked += [packed(Request.FILE, file.path.encode(), _octal(file.mode), file.content) for file in setup.fixtures]
+        asked += [packed(RequestFrame.FILE, MOTD.encode(), b"644", setup.motd.encode())]
+        asked += [packed(RequestFrame.FILE, BANNER.encode(), b"644", setup.banner.encode())]
+        asked += [
+            packed(RequestFrame.FILE, file.path.encode(), _octal(file.mode), file.content) for file in setup.fixtures
+        ]
         environment = {**ENVIRONMENT, **setup.env}
-        asked += [packed(Request.VARIABLE, name.encode(), value.encode()) for name, value in environment.items()]
-        asked += [packed(Request.GO, HOME.encode())]
+        asked += [packed(RequestFrame.VARIABLE, name.encode(), value.encode()) for name, value in environment.items()]
+        asked += [packed(RequestFrame.GO, HOME.encode())]
         reply = self._exchange(b"".join(asked), time.monotonic() + OPENING_SECONDS)
-        if reply.kind is Reply.REFUSED:
+        if reply.kind is ReplyFrame.REFUSED:
             raise SetupRefused(f"The session could not be set up: {_said(reply)}")
-        if reply.kind is not Reply.READY:
+        if reply.kind is not ReplyFrame.READY:
             raise SandboxFailed(f"The sandbox replied {reply.kind.name} when it was opened.")
 
     def _ask(self, question: bytes, seconds: float) -> "_Done":
@@ -159,12 +161,14 @@ class SupervisedSession:
         self._channel.send(question, deadline)
         while (reply := self._reader.next()) is None:
             self._reader.feed(self._channel.receive(deadline))
-        if reply.kind is Reply.BROKEN:
+        if reply.kind is ReplyFrame.BROKEN:
             raise SandboxFailed(f"The sandbox's supervisor gave up: {_said(reply)}")
         return reply
 
 
-def open_session(channel: Channel, setup: Setup, *, nproc: int = 0, address_space: int = 0) -> SupervisedSession:
+def open_session(
+    channel: SupervisorChannel, setup: Setup, *, nproc: int = 0, address_space: int = 0
+) -> SupervisedSession:
     """Open a session with the supervisor at `channel`, ready for its first command.
 
     `nproc` and `address_space` (bytes) become rlimits of the agent's commands, for backends without a cgroup; 0 is no
@@ -189,15 +193,15 @@ def _reader() -> bytes:
 @functools.cache
 def _constant_frames() -> bytes:
     """The frames of every session: the seccomp filters and the folders."""
-    asked = [packed(Request.FILTER, _number(machine), program) for machine, program in filters().items()]
-    asked += [packed(Request.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
+    asked = [packed(RequestFrame.FILTER, _number(machine), program) for machine, program in filters().items()]
+    asked += [packed(RequestFrame.FOLDER, path.encode(), _octal(mode)) for path, mode in FOLDERS.items()]
     return b"".join(asked)
 
 
 def _edit(edit: PathEdit) -> bytes:
     pieces = [field for piece, count in edit.pieces for field in (piece, _number(count))]
     return packed(
-        Request.EDIT, os.fsencode(edit.path), edit.kind.encode(), _octal(edit.mode), _number(edit.size), *pieces
+        RequestFrame.EDIT, os.fsencode(edit.path), edit.kind.encode(), _octal(edit.mode), _number(edit.size), *pieces
     )
 
 
@@ -224,7 +228,7 @@ def _run(field: bytes) -> ProgramRun:
 
 
 def _done(reply: Frame) -> _Done:
-    if reply.kind is not Reply.DONE:
+    if reply.kind is not ReplyFrame.DONE:
         raise SandboxFailed(f"The sandbox replied {reply.kind.name} instead of a result.")
     try:
         return _Done(reply.fields)

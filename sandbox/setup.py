@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from sandbox.errors import SetupRefused
-from sandbox.protocol import HOME, MEBIBYTE, ROOTS, USER, Fixture, Limits, Setup
+from sandbox.protocol import HOME, MEBIBYTE, ROOTS, USER, Fixture, SessionLimits, Setup
 
 UID = 1000
 HOSTNAME = "host"
@@ -54,12 +54,12 @@ MAX_FIXTURES_BYTES = 16 * MEBIBYTE
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def tmpfs_sizes(limits: Limits) -> dict[str, int]:
+def tmpfs_sizes(limits: SessionLimits) -> dict[str, int]:
     """Bytes of each writable folder; their sum is `limits.disk`."""
     return {path: limits.disk * share // 64 for path, share in SHARES.items()}
 
 
-def tmpfs_options(limits: Limits) -> dict[str, str]:
+def tmpfs_options(limits: SessionLimits) -> dict[str, str]:
     """The mount options of each writable folder. An empty file takes kernel memory that no size limits."""
     return {
         path: f"size={size},nr_inodes={max(256, size // 4096)},mode={MODES.get(path, 0o755):o}"
@@ -67,7 +67,7 @@ def tmpfs_options(limits: Limits) -> dict[str, str]:
     }
 
 
-def memory_bound(limits: Limits) -> int:
+def memory_bound(limits: SessionLimits) -> int:
     """Memory of the whole sandbox in bytes. Files on a tmpfs count, so a full disk must fit."""
     return limits.memory + limits.disk
 

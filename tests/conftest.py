@@ -46,7 +46,7 @@ SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
 SERVER_FIXTURES = frozenset({"live_server", "product", "unfinished_product", "postgres"})
 # A file of tests without these words and statements has nothing for servers.
 OF_SERVERS = re.compile(
-    rf"mark\.({'|'.join(SERVER_MARKS)})\b|\b({'|'.join(SERVER_FIXTURES)})\b|\b(Backend|Opener|Session|DockerBackend)\b"
+    rf"mark\.({'|'.join(SERVER_MARKS)})\b|\b({'|'.join(SERVER_FIXTURES)})\b|\b(SandboxBackend|Opener|SandboxSession|DockerBackend)\b"
 )
 # Code whose behaviour differs between databases. The rest is Django's own statements, which one database tests.
 OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|as_postgresql|Prepared\(")

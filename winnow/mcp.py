@@ -141,7 +141,7 @@ class Site(httpx2.AsyncClient):
         return set((await self.get(f"{V1}/me")).json()["scopes"])
 
 
-class Gate(Middleware):
+class ToolGate(Middleware):
     """Makes the tools when the site first answers, lists those that the token may call, and checks arguments.
 
     Without `write` there are only the tools that read.
@@ -205,7 +205,7 @@ def server_of(site: Site, *, write: bool = False) -> FastMCP:
         version=_version(),
         dereference_schemas=False,
     )
-    server.add_middleware(Gate(server, site, write=write))
+    server.add_middleware(ToolGate(server, site, write=write))
 
     @server.tool(title="Read a file", description=READS_FILE, annotations=_hints(FILE), output_schema=None)
     async def read_export_file(export_id: str, name: str, first_byte: FirstByte = 0) -> str:

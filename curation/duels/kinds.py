@@ -36,7 +36,7 @@ from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, Json, Kind, P, Pipeline, Preset, Stage
+from curation.runs.kinds import Estimate, Json, Kind, P, Pipeline, Preset, RunFact, Stage
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.list.queries import review_steps
@@ -87,10 +87,10 @@ class PromptsRun(Kind[PromptParams]):
     def conclude(self, run: Run) -> str:
         return f"{counted(run.result['prompts'], 'new turn')}; {run.result['duplicates']:,} existed."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         shown = f"{reverse('prompt-list', args=[run.project.slug])}?source={SOURCE}"
-        existed = Fact("Known turns", f"{run.result['duplicates']:,}")
-        return [Fact("New turns", f"{run.result['prompts']:,}", shown), existed]
+        existed = RunFact("Known turns", f"{run.result['duplicates']:,}")
+        return [RunFact("New turns", f"{run.result['prompts']:,}", shown), existed]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         return [("Launch a duel run", f"{reverse('run-new', args=[run.project.slug])}?kind=duel")]
@@ -146,12 +146,12 @@ class AnswerRun(Kind[AnswerParams]):
         checked = f"; {words}" if (words := leak_words(run.result)) else ""
         return f"{counted(run.items_done, 'answer')} of {run.params['model']}{flagged}{checked}."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         leaks = run.result.get("leak_findings") or {}
-        found = [Fact(words, f"{leaks[name]:,}") for name, words in LEAK_WORDS.items() if leaks.get(name)]
+        found = [RunFact(words, f"{leaks[name]:,}") for name, words in LEAK_WORDS.items() if leaks.get(name)]
         if words := leak_words(run.result):
-            found.insert(0, Fact("Leaks", words.removeprefix("leaks: ")))
-        return [Fact("Answers", f"{run.items_done:,}"), *found, *skip_facts(run.result.get("skipped", {}))]
+            found.insert(0, RunFact("Leaks", words.removeprefix("leaks: ")))
+        return [RunFact("Answers", f"{run.items_done:,}"), *found, *skip_facts(run.result.get("skipped", {}))]
 
     def finish(self, run: Run, params: AnswerParams) -> Json:
         found = leak_results(run) if self.side == Side.CHALLENGER else {}

@@ -9,7 +9,7 @@ from sandbox.agent.played import TIERS
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class MetricUnit:
     """How a value and a change of it are written: `scale` times the value, decimals, suffix."""
 
     scale: float
@@ -37,13 +37,13 @@ def _rounded(value: float, decimals: int) -> float:
 
 # Tiers in their own order. A split uses the words of one line.
 KNOWN_TIERS = (TIERS, ("trivial", "easy", "medium", "hard", "extreme"), ("low", "mid", "high"))
-SHARE = Unit(100, 0, " %", 1, " pp")
-SECONDS = Unit(1, 2, " s", 2, " s")
-CHARACTERS = Unit(1, 0, "", 0, " chars")
-STEPS = Unit(1, 1, "", 1, " steps")
-COUNT = Unit(1, 0, "", 0, "")
-POINTS = Unit(1, 2, "", 2, "")
-FINE_POINTS = Unit(1, 3, "", 3, "")
+SHARE = MetricUnit(100, 0, " %", 1, " pp")
+SECONDS = MetricUnit(1, 2, " s", 2, " s")
+CHARACTERS = MetricUnit(1, 0, "", 0, " chars")
+STEPS = MetricUnit(1, 1, "", 1, " steps")
+COUNT = MetricUnit(1, 0, "", 0, "")
+POINTS = MetricUnit(1, 2, "", 2, "")
+FINE_POINTS = MetricUnit(1, 3, "", 3, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Metric:
     name: str
     label: str
     title: str
-    unit: Unit = SHARE
+    unit: MetricUnit = SHARE
     rate: bool = True
     better: int = 1
     by_tier: bool = True

@@ -228,7 +228,7 @@ class EvaluatedModel(models.Model):
         return self.name
 
 
-class Mark(models.TextChoices):
+class AnswerMark(models.TextChoices):
     """✓ exact, ~ extracted but another command, ✗ neither."""
 
     EXACT = "exact", "✓ exact"
@@ -267,7 +267,7 @@ class ScreenedAnswer(models.Model):
     by = models.ForeignKey(EvaluatedModel, models.CASCADE, related_name="screened")
     row = models.ForeignKey(SplitRow, models.CASCADE, related_name="screened")
     call = models.ForeignKey(Call, models.SET_NULL, null=True)
-    mark = models.CharField(max_length=7, choices=Mark)
+    mark = models.CharField(max_length=7, choices=AnswerMark)
     fmt = models.BooleanField(default=False)
     xtr = models.BooleanField(default=False)
     exact = models.BooleanField(default=False)
@@ -296,8 +296,8 @@ class ScreenedAnswer(models.Model):
         return f"{self.by_id} on {self.row_id}: {self.mark}"
 
     @property
-    def mark_choice(self) -> Mark:
-        return Mark(self.mark)
+    def mark_choice(self) -> AnswerMark:
+        return AnswerMark(self.mark)
 
 
 class ScreenedAnswerText(models.Model):
@@ -367,7 +367,7 @@ class ContaminatedRow(models.Model):
         return f"{self.row_id}: {self.level}"
 
 
-class Played(models.TextChoices):
+class TaskPlayed(models.TextChoices):
     """Whether the server said that it plays the task asked for. An episode of another task has no row."""
 
     CONFIRMED = "confirmed", "Task confirmed"
@@ -398,7 +398,7 @@ class Episode(models.Model):
     repeat = models.PositiveIntegerField(default=0)
     number = models.PositiveIntegerField(default=0, help_text="Place among the episodes of its evaluation, from 0.")
     tier = models.CharField(max_length=100, blank=True, default="")
-    played = models.CharField(max_length=11, choices=Played, default=Played.UNCONFIRMED)
+    played = models.CharField(max_length=11, choices=TaskPlayed, default=TaskPlayed.UNCONFIRMED)
     played_key = models.CharField(max_length=64, blank=True, default="")
     completed = models.BooleanField(default=False)
     steps = models.PositiveIntegerField(default=0)

@@ -3,7 +3,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 
 # As in the published figures. An endpoint's own parameters override these.
 DEFAULTS: dict[str, object] = {"temperature": 0.0, "max_tokens": 120, "timeout": 60.0}
@@ -82,7 +82,7 @@ class EvaluateParams(BaseModel):
             raise ValueError("a model is named twice")
         return models
 
-    def call_params(self, target: Target) -> dict[str, object]:
+    def call_params(self, target: EndpointTarget) -> dict[str, object]:
         """The parameters of this endpoint's calls: the launch's, else the endpoint's own, else the defaults."""
         given = {name: value for name in DEFAULTS if (value := getattr(self, name)) is not None}
         return {**DEFAULTS, **target.params, **given}

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from django.urls import reverse
 from pydantic import Field
 
-from curation.exports.files.write import Written, write
-from curation.exports.hygiene.embed import EmbedStage, Tasks
+from curation.exports.files.write import WrittenFiles, write
+from curation.exports.hygiene.embed import EmbeddedTasks, EmbedStage
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile, FrozenRow
@@ -17,7 +17,18 @@ from curation.exports.rows.freeze import freeze
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project, Scope
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
+from curation.runs.kinds import (
+    Estimate,
+    ItemFailed,
+    Json,
+    Kind,
+    Pipeline,
+    PlannedItem,
+    RunFact,
+    Stage,
+    WorkContext,
+    Write,
+)
 from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Invalid
@@ -25,7 +36,7 @@ from curation.web.refusals import all_checks, read_partly
 from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 from curation.webhooks.emit import emit
-from curation.webhooks.models import Event
+from curation.webhooks.models import WebhookEvent
 from judging.chat_template.template import TemplateRefused
 
 SKIPPED_AT_ONCE = 10_000
@@ -98,7 +109,7 @@ class WriteStage:
         return lambda: _publish(export, written)
 
 
-def _publish(export: Export, written: Written) -> Json:
+def _publish(export: Export, written: WrittenFiles) -> Json:
     """Publish the files, in the transaction that ends the item."""
     ExportFile.objects.filter(export=export).delete()
     ExportFile.objects.bulk_create(ExportFile(export=export, **asdict(file)) for file in written.files)
@@ -111,11 +122,11 @@ def _publish(export: Export, written: Written) -> Json:
         ready=True, counts=written.counts, examples=written.examples, manifest_sha256=written.manifest_sha256
     )
     figures = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
-    emit(export.project, Event.EXPORT_READY, figures)
+    emit(export.project, WebhookEvent.EXPORT_READY, figures)
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
 
 
-def _tasks(run: Run) -> Tasks:
+def _tasks(run: Run) -> EmbeddedTasks:
     return export_tasks(Export.objects.select_related("project").get(run=run))
 
 
@@ -195,19 +206,19 @@ class ExportRun(Kind[ExportParams]):
         exported, samples = counts.get("exported", 0), counts.get("samples", 0)
         return f"{exported:,} of {counted(samples, 'sample')} {'is' if exported == 1 else 'are'} exported."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         counts = run.result.get("counts", {})
         rows = [
-            Fact(f"Rows of {name}", ", ".join(f"{split} {number:,}" for split, number in sorted(by_split.items())))
+            RunFact(f"Rows of {name}", ", ".join(f"{split} {number:,}" for split, number in sorted(by_split.items())))
             for name, by_split in sorted(counts.get("rows", {}).items())
         ]
         skipped = [
-            Fact(f"Left out: {SkipReason(code).label}", counted(number, "sample"))
+            RunFact(f"Left out: {SkipReason(code).label}", counted(number, "sample"))
             for code, number in counts.get("excluded", {}).items()
         ]
-        warnings = [Fact("Check before you train", text) for text in counts.get("warnings", [])]
+        warnings = [RunFact("Check before you train", text) for text in counts.get("warnings", [])]
         url = reverse("export-page", args=[run.project.slug, run.result["export"]]) if "export" in run.result else ""
-        return [Fact("Export", f"Export {run.result.get('export', '–')}", url), *warnings, *rows, *skipped]
+        return [RunFact("Export", f"Export {run.result.get('export', '–')}", url), *warnings, *rows, *skipped]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug, export = run.project.slug, run.result.get("export")

@@ -9,7 +9,7 @@ from curation.projects.models import Project
 from curation.samples.models import Sample
 
 
-class Cluster(models.TextChoices):
+class ClusterColumn(models.TextChoices):
     """Samples that are alike: the column by which they are counted as one."""
 
     REPO = "repo", "Repository"
@@ -36,7 +36,7 @@ class Audit(models.Model):
     drawn = models.PositiveIntegerField()
     alpha = models.FloatField(help_text="Tolerated share of errors, 0 to 1.")
     delta = models.FloatField(help_text="1 − confidence, 0 to 1.")
-    cluster = models.CharField(max_length=12, choices=Cluster, blank=True, default="")
+    cluster = models.CharField(max_length=12, choices=ClusterColumn, blank=True, default="")
     seed = models.BigIntegerField()
     set_sha256 = models.CharField(max_length=64)
     samples = models.PositiveIntegerField(help_text="Number of samples in the set.")

@@ -7,11 +7,11 @@ from itertools import islice
 from django.conf import settings
 
 from curation.imports.layouts.assistants.chatgpt import is_export
-from curation.imports.layouts.folder import Document, Folder, is_database, is_history
-from curation.imports.layouts.groups import OF_TRIALS, Group, Kind
+from curation.imports.layouts.folder import Document, DocumentFolder, is_database, is_history
+from curation.imports.layouts.groups import OF_TRIALS, FileGroup, GroupKind
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.open import Opened, open_file
-from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
 
 # A position is the number of a group of files, times this, and the number of a document in it.
 _INSIDE = 1 << 32
@@ -30,34 +30,37 @@ class DocumentRow(SourceRow):
 
 
 class DocumentReader:
-    """A `Reader` of the documents in a source's files, with one of them in memory at a time."""
+    """A `SourceReader` of the documents in a source's files, with one of them in memory at a time."""
 
-    def __init__(self, files: SourceFiles, *, rows: Reader | None = None, is_inside: bool = False) -> None:
+    def __init__(self, files: SourceFiles, *, rows: SourceReader | None = None, is_inside: bool = False) -> None:
         """`rows` reads the source as plain rows, if it is one file of them. Archives that are inside an archive may
         have no further ones."""
         self.format = files.format
         self._files, self._is_inside = files, is_inside
         self._rows = None if files.is_archive else rows
-        self._folder = Folder(files.names, files.open, settings.MAX_LINE_BYTES)
+        self._folder = DocumentFolder(files.names, files.open, settings.MAX_LINE_BYTES)
 
     @property
     def is_readable(self) -> bool:
         """Whether any file may have rows, by the names alone."""
-        names = (group.main.lower() for group in self._folder.groups if group.kind is Kind.FILE)
+        names = (group.main.lower() for group in self._folder.groups if group.kind is GroupKind.FILE)
         return (
             any(name.endswith(_READ) or is_history(name) or is_database(name) for name in names)
-            or any(group.kind is not Kind.FILE for group in self._folder.groups)
+            or any(group.kind is not GroupKind.FILE for group in self._folder.groups)
             or not (self._files.is_archive or self._rows)  # a text that is no rows
         )
 
     def has_agent_files(self) -> bool:
         """Return whether files belong together as an agent's do, by their names alone."""
         return any(
-            group.kind is not Kind.FILE or ".traj" in group.main or is_database(group.main) or is_export(group.main)
+            group.kind is not GroupKind.FILE
+            or ".traj" in group.main
+            or is_database(group.main)
+            or is_export(group.main)
             for group in self._folder.groups
         )
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         """Yield the documents. What became of files is told with the next document, or with the last one."""
         if len(self._files.names) == 1:
             yield from self._rows_from(start)
@@ -70,13 +73,13 @@ class DocumentReader:
         if last is not None:
             yield replace(last, read={**last.read, **self._folder.told()})
 
-    def _rows_from(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def _rows_from(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         first, done = divmod(start.byte, _INSIDE)
         offset = start.offset
         for number, group in enumerate(self._folder.groups[first:], first):
             skipped = done if number == first else 0
             for index, document in enumerate(self._documents(group, skipped), skipped):
-                after = Position(offset + 1, number * _INSIDE + index + 1)
+                after = SourcePosition(offset + 1, number * _INSIDE + index + 1)
                 if document.refused and not document.value:
                     yield BadRow(offset, f"{document.name}: {document.refused}", after)
                 else:
@@ -86,16 +89,16 @@ class DocumentReader:
                 offset += 1
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
-        return islice(self.rows(Position()), start, start + length)
+        return islice(self.rows(SourcePosition()), start, start + length)
 
     def count(self) -> int:
         """Return the number of rows in a file, or of groups of files in an archive, which are not read for it."""
         return self._rows.count() if self._rows else sum(one.kind not in OF_TRIALS for one in self._folder.groups)
 
-    def _documents(self, group: Group, done: int) -> Iterator[Document]:
+    def _documents(self, group: FileGroup, done: int) -> Iterator[Document]:
         """Yield the documents of a group but for the first ones, which are done."""
         name = group.root + group.main
-        if group.kind is Kind.FILE and self._files.is_archive and name.lower().endswith(_OPENED):
+        if group.kind is GroupKind.FILE and self._files.is_archive and name.lower().endswith(_OPENED):
             try:
                 with self._files.open(name) as file, open_file(file, group.main) as source:
                     yield from self._inside(name, source, done)
@@ -107,7 +110,7 @@ class DocumentReader:
     def _inside(self, name: str, source: Opened, done: int) -> Iterator[Document]:
         if source.files is None and source.rows is not None:
             self._folder.note(name, "rows")
-            yield from self._folder.rows(name, source.rows.rows(Position(done)))
+            yield from self._folder.rows(name, source.rows.rows(SourcePosition(done)))
         elif source.files is not None:
             if source.files.is_archive and self._is_inside:
                 raise SourceError("an archive in an archive in an archive is not read")
@@ -126,7 +129,7 @@ def _placed(name: str, files: SourceFiles, inner: str) -> str:
     return f"{name}/{inner}" if files.is_archive else name + inner.removeprefix(files.names[0])
 
 
-def rows_of(source: Opened) -> Reader:
+def rows_of(source: Opened) -> SourceReader:
     """Return the reader of a source's rows, or of the rows in its files. Raises `SourceError` for one without them."""
     if source.rows is None and source.files is not None:
         reader = DocumentReader(source.files)

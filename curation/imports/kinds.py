@@ -16,7 +16,7 @@ from curation.imports.row_kinds import AnyKind, Chunk, ImportTarget, import_kind
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Reader, SourceError
+from curation.imports.sources.rows import BadRow, SourceError, SourceReader
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.audit import record
 from curation.projects.models import Project, Scope
@@ -108,7 +108,7 @@ class ImportStage:
         context: WorkContext,
         item: Item,
         kind: AnyKind,
-        reader: Reader,
+        reader: SourceReader,
         target: ImportTarget,
         progress: ImportProgress,
     ) -> None:

@@ -13,7 +13,7 @@ from curation.imports.layouts.account import Account
 from curation.imports.layouts.rows.mapping import RowMapping, checked_tools
 from curation.imports.models import SavedMapping
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -124,7 +124,7 @@ class ImportKind(ABC, Generic[O, E]):
         """Whether the names of a source's files say that it is of this kind and no other."""
         return False
 
-    def reader_of(self, source: Opened) -> Reader:
+    def reader_of(self, source: Opened) -> SourceReader:
         """Return the reader of a source's rows. Raises `SourceError` for a source without them."""
         return rows_of(source)
 
@@ -168,13 +168,13 @@ class ImportKind(ABC, Generic[O, E]):
         """Characters in an entry: a chunk of long rows has fewer of them."""
         return 0
 
-    def chunks(self, reader: Reader, options: O, after: Json) -> Iterator[Chunk[E]]:
+    def chunks(self, reader: SourceReader, options: O, after: Json) -> Iterator[Chunk[E]]:
         """All rows in order, from `after` on. If the source breaks off, the rows before that come first."""
         chunk: Chunk[E] = Chunk([], [], 0, after)
         weight, rows, began = 0, 0, time.monotonic()
         broken: SourceError | None = None
         try:
-            for row in reader.rows(Position(**after)):
+            for row in reader.rows(SourcePosition(**after)):
                 rows += 1
                 chunk.files.count_files(row.read)
                 if isinstance(row, BadRow):

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from curation.projects.models import Project
-from curation.samples.models import Kind, Sample, Status
+from curation.samples.models import Sample, SampleKind, SampleStatus
 
 
 class QuestionKind(models.TextChoices):
@@ -37,7 +37,7 @@ class Question(models.Model):
     description = models.CharField(max_length=1000, blank=True, default="")
     kind = models.CharField(max_length=11, choices=QuestionKind)
     choices = models.JSONField(default=list, help_text="Words, of a rating whole numbers; empty for text.")
-    about = models.CharField(max_length=10, choices=Kind, blank=True, default="")
+    about = models.CharField(max_length=10, choices=SampleKind, blank=True, default="")
     required = models.BooleanField(default=False, help_text="Must be answered before a sample is approved.")
     archived_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
@@ -56,7 +56,7 @@ class Question(models.Model):
 class LabelQuerySet(models.QuerySet["Label"]):
     def visible_to(self, user_id: int) -> "LabelQuerySet":
         """A person's own labels, and those of others on samples that are decided."""
-        return self.filter(Q(author=user_id) | ~Q(sample__status=Status.PENDING))
+        return self.filter(Q(author=user_id) | ~Q(sample__status=SampleStatus.PENDING))
 
 
 class Label(models.Model):

@@ -32,7 +32,7 @@ from curation.review.workspace.workspace import answers_shown
 from curation.samples.blind import hides, look, reviews_blind
 from curation.samples.list.api import enter_sample, sample_out
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.etag import set_etag
@@ -246,7 +246,7 @@ def _lease(request: HttpRequest, lease_id: str) -> tuple[Access, Lease]:
 def _detail(
     access: Access, sample: Sample, holder: User | None, lease: Lease | None, *, blind: bool
 ) -> dict[str, object]:
-    rolled_out = sample.kind == Kind.TRAJECTORY
+    rolled_out = sample.kind == SampleKind.TRAJECTORY
     found = None if rolled_out else detail_of(sample, access.user.pk)
     sides = [_side(answer) for _, _, answer in answers_shown(access, sample, found, lease)] if found and blind else []
     answers = (

@@ -10,7 +10,7 @@ class ReviewConfig(AppConfig):
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
         from curation.review.guarantees import recheck  # noqa: F401 - connects its signal
-        from curation.review.imports.kind import SampleKind
+        from curation.review.imports.kind import SampleImportKind
         from curation.review.imports.trajectories import TrajectoryKind
         from curation.review.queue import membership  # noqa: F401 - connects its signals
         from curation.review.queue.leased import LEASED
@@ -22,5 +22,5 @@ class ReviewConfig(AppConfig):
         register("suggest", Path(__file__).parent / "instructions/suggest.txt", "Suggest: a draft for a reviewer")
         LEASED.connect(self)
         kinds.register(RefineRun(), RejudgeRun(), SuggestRun())
-        row_kinds.register(SampleKind())
+        row_kinds.register(SampleImportKind())
         row_kinds.register(TrajectoryKind())

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from curation.guarantees.models import Guarantee
 from curation.projects.models import Blocker, Project
 from curation.runs.models import LIVE, Call, DependsOnRun, ItemState, Run
-from curation.samples.models import Flag, Sample, Status, flag_names
+from curation.samples.models import Flag, Sample, SampleStatus, flag_names
 from curation.web.lists.clauses import Unindexed
 from curation.web.text.figures import counted
 
@@ -65,10 +65,10 @@ class Action(models.TextChoices):
 
 # The actions that settle a sample, and the status that each gives it.
 STATUS_AFTER = {
-    Action.APPROVE.value: Status.APPROVED.value,
-    Action.REJECT.value: Status.REJECTED.value,
-    Action.REFINE.value: Status.NEEDS_REFINE.value,
-    Action.QUEUE.value: Status.PENDING.value,
+    Action.APPROVE.value: SampleStatus.APPROVED.value,
+    Action.REJECT.value: SampleStatus.REJECTED.value,
+    Action.REFINE.value: SampleStatus.NEEDS_REFINE.value,
+    Action.QUEUE.value: SampleStatus.PENDING.value,
 }
 # The actions after which an earlier approval no longer counts: these, and a new text (`revise`).
 SETTLING = (*STATUS_AFTER, Action.REOPEN.value)

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.guarantees.models import Guarantee
-from curation.review.decisions.findings import Found
+from curation.review.decisions.findings import TextFinding
 from curation.review.decisions.state import stale
 from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.seats import Seats, place_of, seats_of
@@ -314,7 +314,7 @@ class ScanFindingOut(Schema):
     cleared_by: str | None = Field(examples=[None])
 
     @classmethod
-    def of(cls, found: Found, action: str, *, blind: Seats | None = None) -> "ScanFindingOut":
+    def of(cls, found: TextFinding, action: str, *, blind: Seats | None = None) -> "ScanFindingOut":
         """While `blind`, an answer is named by its place in these seats."""
         names = ("index", "rule", "kind", "start", "end", "value_sha256", "cleared_by")
         part = found.part

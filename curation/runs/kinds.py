@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import BaseModel
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project, Scope
 from curation.runs.calls.record import Answered
@@ -92,8 +92,8 @@ class LlmContext(Protocol):
     async def ask(
         self,
         item: Item,
-        target: Target,
-        request: Request,
+        target: EndpointTarget,
+        request: CompletionRequest,
         *,
         instructions_hash: str = "",
         fresh: bool = False,
@@ -163,7 +163,7 @@ class LlmStage(Stage, Protocol[Job]):
 
     most_open: int
 
-    def targets(self, run: Run) -> Sequence[Target]: ...
+    def targets(self, run: Run) -> Sequence[EndpointTarget]: ...
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, Job]: ...
 
@@ -184,7 +184,7 @@ class Estimate:
 
     @classmethod
     def of_calls(
-        cls, target: Target, *, calls: int, tokens_in: int, tokens_out: int, items: int | None = None
+        cls, target: EndpointTarget, *, calls: int, tokens_in: int, tokens_out: int, items: int | None = None
     ) -> "Estimate":
         """Return the estimate for calls to one endpoint, an item each unless `items` says otherwise."""
         cost = cost_of(target, tokens_in, tokens_out)
@@ -214,7 +214,7 @@ class Preset(NamedTuple):
     why: str
 
 
-class Fact(NamedTuple):
+class RunFact(NamedTuple):
     """A parameter or a result of a run, in words, and the page that shows it."""
 
     label: str
@@ -318,7 +318,7 @@ class Kind(ABC, Generic[P]):
         """Return the context of `section_template`."""
         return {}
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         """Return the results in words, for a kind without a section."""
         return []
 

@@ -37,7 +37,7 @@ class RunState(models.TextChoices):
         return {"queued": "muted", "running": "accent", "succeeded": "good", "failed": "bad"}.get(self.value, "muted")
 
 
-class Outcome(models.TextChoices):
+class RunOutcome(models.TextChoices):
     """How a succeeded run ended, if not every item is done or skipped."""
 
     WITH_FAILURES = "with_failures", "With failures"
@@ -161,7 +161,7 @@ class Run(RemovableRow):
     @property
     def outcome(self) -> str:
         """Return `with_failures` if the run has succeeded although items failed, else ''."""
-        return Outcome.WITH_FAILURES if self.state == RunState.SUCCEEDED and self.items_failed else ""
+        return RunOutcome.WITH_FAILURES if self.state == RunState.SUCCEEDED and self.items_failed else ""
 
     @property
     def state_label(self) -> str:

@@ -31,7 +31,7 @@ from curation.projects.access import Access
 from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
-from curation.samples.models import SCANNED, Flag, Look, Sample, Status
+from curation.samples.models import SCANNED, Flag, Look, Sample, SampleStatus
 from curation.web.database.prepared import Prepared
 from curation.web.lists.filters import NOT_GIVEN, Groups
 from curation.web.lists.id_list import IdList
@@ -76,7 +76,7 @@ def reviews_blind(access: Access) -> bool:
 
 
 def hides(access: Access, sample: Sample) -> bool:
-    return sample.status == Status.PENDING and reviews_blind(access)
+    return sample.status == SampleStatus.PENDING and reviews_blind(access)
 
 
 def shown_flags(sample: Sample, *, hidden: bool) -> int:
@@ -109,7 +109,7 @@ def offered(access: Access, status: Groups) -> Offered:
     """`status` is that of the filter: with one that leaves pending samples out, a blind reviewer may ask for more."""
     if access.role in (Role.CURATOR, Role.ADMIN):
         return _OF_ADJUDICATORS
-    finds_pending = all(Status.PENDING in group for group in status)
+    finds_pending = all(SampleStatus.PENDING in group for group in status)
     return _BLIND if finds_pending and reviews_blind(access) else _OF_REVIEWERS
 
 
@@ -146,7 +146,7 @@ def without_pending(access: Access, rows: R, *paths: str) -> R:
     """The rows, for a blind reviewer without those of pending samples; `paths` are lookups of the sample."""
     if reviews_blind(access):
         for path in paths:
-            rows = rows.exclude(**{f"{path}__status": Status.PENDING})
+            rows = rows.exclude(**{f"{path}__status": SampleStatus.PENDING})
     return rows
 
 
@@ -166,7 +166,7 @@ def refuse_pending(access: Access, samples: "models.QuerySet[Sample]", what: str
 
 
 def hides_any(access: Access, samples: "models.QuerySet[Sample]") -> bool:
-    return reviews_blind(access) and samples.filter(status=Status.PENDING).exists()
+    return reviews_blind(access) and samples.filter(status=SampleStatus.PENDING).exists()
 
 
 def refuse_undecided(access: Access, query: QueryDict) -> None:
@@ -190,7 +190,7 @@ def has_hidden(access: Access) -> bool:
 
 def look(access: Access, sample: Sample | None) -> None:
     """Refuse a reviewer the hidden facts of this sample; note that a curator or admin looked."""
-    if sample is None or sample.status != Status.PENDING:
+    if sample is None or sample.status != SampleStatus.PENDING:
         return
     if reviews_blind(access):
         raise Blind(f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.")
@@ -211,7 +211,7 @@ def look_at_rows(access: Access, shown: Iterable[Sample]) -> None:
     if access.role not in (Role.CURATOR, Role.ADMIN):
         return
     blind = access.project.settings.review.blind
-    pending = [sample for sample in shown if sample.status == Status.PENDING and (blind or sample.opinions)]
+    pending = [sample for sample in shown if sample.status == SampleStatus.PENDING and (blind or sample.opinions)]
     if not pending:
         return
     known = {pk for (pk,) in _looks.all(ids=[sample.pk for sample in pending], user=access.user.pk)}

@@ -11,12 +11,12 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 
 
-class Kind(models.TextChoices):
+class SampleKind(models.TextChoices):
     TURN = "turn", "Turn"
     TRAJECTORY = "trajectory", "Trajectory"
 
 
-class Status(models.TextChoices):
+class SampleStatus(models.TextChoices):
     PENDING = "pending", "Pending"
     APPROVED = "approved", "Approved"
     REJECTED = "rejected", "Rejected"
@@ -138,8 +138,8 @@ class Sample(models.Model):
     # Keys without an index of their own: those below begin with the same column.
     project = models.ForeignKey(Project, models.CASCADE, related_name="samples", db_index=False)
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="samples", db_index=False)
-    kind = models.CharField(max_length=10, choices=Kind, default=Kind.TURN)
-    status = models.CharField(max_length=12, choices=Status, default=Status.PENDING)
+    kind = models.CharField(max_length=10, choices=SampleKind, default=SampleKind.TURN)
+    status = models.CharField(max_length=12, choices=SampleStatus, default=SampleStatus.PENDING)
     bucket = models.CharField(max_length=8, choices=Bucket, blank=True, default="")
     score = models.FloatField(null=True)
     score_key = models.FloatField(default=UNSCORED)
@@ -264,7 +264,7 @@ class Sample(models.Model):
 
     @property
     def status_tone(self) -> str:
-        return Status(self.status).tone
+        return SampleStatus(self.status).tone
 
 
 class SampleText(models.Model):

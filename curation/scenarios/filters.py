@@ -10,7 +10,7 @@ from django.http import QueryDict
 from pydantic import ConfigDict, Field, field_validator
 
 from curation.projects.models import Project
-from curation.scenarios.models import UNTRIED, Family, Scenario, ScenarioAxis, ScenarioQuerySet, Status
+from curation.scenarios.models import UNTRIED, Family, Scenario, ScenarioAxis, ScenarioQuerySet, ScenarioStatus
 from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
 from curation.web.lists.params import ListParams, named_list
 
@@ -50,7 +50,7 @@ class ScenarioFilter(RowFilter):
         "id": "Scenario",
     }
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
-        "status": Status.choices,
+        "status": ScenarioStatus.choices,
         "family": Family.choices,
         "solved_by": (
             ("everybody", "everybody solves it"),
@@ -62,7 +62,7 @@ class ScenarioFilter(RowFilter):
 
     id: Annotated[Words, ids_of("scenario")] = ()
     name: Words = Field(default=(), description="Names, exactly.")
-    status: Annotated[Words, one_of(Status.values)] = ()
+    status: Annotated[Words, one_of(ScenarioStatus.values)] = ()
     family: Annotated[Words, one_of(Family.values)] = ()
     axes: Axes = Field(default=(), description="`axis=value`.")
     authored_by: Words = ()

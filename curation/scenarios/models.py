@@ -9,7 +9,7 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 
 from curation.projects.models import Blocker, Project
 from curation.runs.models import DependsOnRun, Run
-from curation.samples.models import Status as SampleStatus
+from curation.samples.models import SampleStatus
 from curation.web.lists.id_list import IdList
 
 MAX_REASON = 500
@@ -26,7 +26,7 @@ TRIED_DECIDED = models.Count("trajectories", filter=_SHOWN)
 KEPT_DECIDED = models.Count("trajectories", filter=_SHOWN & models.Q(trajectories__keep=True))
 
 
-class Status(models.TextChoices):
+class ScenarioStatus(models.TextChoices):
     """`draft → admitted | held | rejected` by the gate, `dry_run` by the structural check alone; an edit makes a draft.
 
     `held`: it is proven, but the gate's run contradicts an axis that it claims. A person mends or clears the axis.
@@ -63,7 +63,7 @@ class ScenarioQuerySet(models.QuerySet["Scenario"]):
 
     def admitted(self) -> "ScenarioQuerySet":
         """Scenarios that passed the gate. Only these are exported."""
-        return self.filter(status=Status.ADMITTED)
+        return self.filter(status=ScenarioStatus.ADMITTED)
 
     def for_rollout(self) -> "ScenarioQuerySet":
         """Admitted scenarios that our sandboxes can run."""
@@ -118,7 +118,7 @@ class Scenario(DependsOnRun):
     expected_terminal = models.CharField(max_length=5, choices=Terminal, blank=True, default="")
     authored_by = models.CharField(max_length=120, blank=True, default="")
     seed = models.BigIntegerField(null=True)
-    status = models.CharField(max_length=8, choices=Status, default=Status.DRAFT)
+    status = models.CharField(max_length=8, choices=ScenarioStatus, default=ScenarioStatus.DRAFT)
     reason = models.CharField(max_length=MAX_REASON, blank=True, default="")
     bundle_sha256 = models.CharField(max_length=64)
     group = models.BigIntegerField(null=True, help_text="The same for copies (`curation.scenarios.copies`).")
@@ -150,7 +150,7 @@ class Scenario(DependsOnRun):
 
     @property
     def status_tone(self) -> str:
-        return Status(self.status).tone
+        return ScenarioStatus(self.status).tone
 
 
 class ScenarioText(models.Model):
@@ -212,7 +212,7 @@ class GateReport(DependsOnRun):
     scenario = models.ForeignKey(Scenario, models.CASCADE, related_name="gate_reports")
     run = models.ForeignKey(Run, models.SET_NULL, null=True)
     bundle_sha256 = models.CharField(max_length=64)
-    verdict = models.CharField(max_length=8, choices=Status)
+    verdict = models.CharField(max_length=8, choices=ScenarioStatus)
     reason = models.CharField(max_length=MAX_REASON, blank=True, default="")
     checks = models.JSONField(default=list)
     axes = models.JSONField(default=list)

@@ -12,11 +12,11 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.blind import look_at, without_pending
 from curation.samples.list.conditions import IsTrajectory
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.scenarios.models import Scenario, Terminal
 from curation.trajectories.models import (
     RECORDED,
-    Known,
+    FactState,
     Outcome,
     Pair,
     PairQuerySet,
@@ -43,7 +43,7 @@ from curation.web.lists.clauses import (
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
-from judging.statistics.values import Verdict
+from judging.statistics.values import ActionVerdict
 
 # The word of a URL for a column that is empty.
 NO_TERMINAL, NOT_REPLAYED = "none", "none"
@@ -101,9 +101,9 @@ class TrajectoryFilter(RowFilter):
         "keep": [("true", "Kept"), ("false", "Not kept")],
         "terminal": [*Terminal.choices, (NO_TERMINAL, "Never ended")],
         "replay": [(value or NOT_REPLAYED, label) for value, label in ReplayState.choices],
-        **dict.fromkeys(RECORDED, Known.choices),
-        "step": [(USELESS, "Has a useless step"), *((one, f"Has a step: {one}") for one in map(str, Verdict))],
-        "status": Status.choices,
+        **dict.fromkeys(RECORDED, FactState.choices),
+        "step": [(USELESS, "Has a useless step"), *((one, f"Has a step: {one}") for one in map(str, ActionVerdict))],
+        "status": SampleStatus.choices,
     }
 
     id: Annotated[Words, ids_of("trajectory")] = Field(default=(), description="Ids of the trajectories themselves.")
@@ -129,17 +129,19 @@ class TrajectoryFilter(RowFilter):
     model: Words = Field(default=(), description="Names of endpoints, or models of imported runs.")
     run: Annotated[Words, ids_of("run")] = Field(default=(), description="Ids of rollout runs.")
     replay: Annotated[Words, one_of([NOT_REPLAYED, *filter(None, ReplayState.values)])] = ()
-    step: Annotated[Words, one_of([USELESS, *map(str, Verdict)])] = Field(
+    step: Annotated[Words, one_of([USELESS, *map(str, ActionVerdict)])] = Field(
         default=(),
         description="The verdict of a probe on one of its steps: useless, better, worse, likely, alike, open.",
     )
-    documentation_read: Annotated[Words, one_of(Known.values)] = Field(
+    documentation_read: Annotated[Words, one_of(FactState.values)] = Field(
         default=(), description="Whether the provider's documentation was read, by the sandbox's record."
     )
-    provider_asked: Annotated[Words, one_of(Known.values)] = Field(
+    provider_asked: Annotated[Words, one_of(FactState.values)] = Field(
         default=(), description="Whether the provider was asked, by the sandbox's record."
     )
-    status: Annotated[Words, one_of(Status.values)] = Field(default=(), description="The review status of its sample.")
+    status: Annotated[Words, one_of(SampleStatus.values)] = Field(
+        default=(), description="The review status of its sample."
+    )
     metadata: Axes = Field(
         default=(), description="`name=value` of an imported run's metadata, or `metadata.name=value` as a parameter."
     )

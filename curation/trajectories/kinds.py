@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
@@ -326,12 +326,12 @@ class ShortenRun(Kind[ShortenParams]):
     def finish(self, run: Run, params: ShortenParams) -> Json:
         return shorten_figures(run)
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         url = f"{reverse('trajectory-list', args=[run.project.slug])}?run={run.pk}"
         return [
-            Fact("Shorter sessions", f"{run.result['solved']:,}", url),
-            Fact("Steps left out", f"{run.result['cut']:,}"),
-            Fact("Not solved without them", f"{run.result['not_solved']:,}"),
+            RunFact("Shorter sessions", f"{run.result['solved']:,}", url),
+            RunFact("Steps left out", f"{run.result['cut']:,}"),
+            RunFact("Not solved without them", f"{run.result['not_solved']:,}"),
         ]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:

@@ -10,12 +10,12 @@ from curation.projects.models import Blocker, Project
 from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from curation.trajectories.shell import Turn, turns_of
 from curation.web.text.compact import CompactEncoder
 from curation.web.text.markup import with_signs
 from judging.statistics.rates import Interval
-from judging.statistics.values import Value, Verdict
+from judging.statistics.values import ActionVerdict, Value
 
 
 class Outcome(models.TextChoices):
@@ -62,7 +62,7 @@ def meant_by(word: str) -> Sequence[str]:
     return _GENERAL.get(Outcome(word), (word,))
 
 
-class Label(models.TextChoices):
+class ProcessLabel(models.TextChoices):
     """A process label: a person's word on one step."""
 
     CORRECT = "correct", "Correct"
@@ -90,16 +90,16 @@ READ, ASKED = "documentation_read", "provider_asked"
 RECORDED = {READ: "Documentation read", ASKED: "Provider asked"}
 
 
-class Known(models.TextChoices):
+class FactState(models.TextChoices):
     YES = "yes", "Yes"
     NO = "no", "No"
     UNKNOWN = "unknown", "Unknown"
 
 
 def recorded(fact: str, known: Collection[str]) -> models.Q:
-    """The condition that a fact of `RECORDED` is one of these words of `Known`."""
+    """The condition that a fact of `RECORDED` is one of these words of `FactState`."""
     wanted = models.Q(**{f"axes__{fact}__in": list(known)})
-    return wanted | models.Q(**{f"axes__{fact}__isnull": True}) if Known.UNKNOWN in known else wanted
+    return wanted | models.Q(**{f"axes__{fact}__isnull": True}) if FactState.UNKNOWN in known else wanted
 
 
 _REST_COLUMNS = (
@@ -317,8 +317,8 @@ class TrajectoryText(models.Model):
 
     `document` has the other fields of an imported run's ATIF document, and its `agent` with version and tools.
     `metadata` has the fields of its source that have no place. `checker_output` is its verifier's output. `marks` are
-    by position: `{"4": {"learn": false}}` leaves a step out of training, `label` is a `Label`, and the session ends
-    before a step with `end`.
+    by position: `{"4": {"learn": false}}` leaves a step out of training, `label` is a `ProcessLabel`, and the session
+    ends before a step with `end`.
 
     `exchange` has the raw messages of a rollout, with the instructions and prose. It is for audit and never exported.
     """
@@ -340,13 +340,13 @@ class TrajectoryText(models.Model):
         return turns_of(self.steps)
 
     @property
-    def recorded(self) -> Recorded:
-        return Recorded(self.steps, self.document, self.marks)
+    def recorded(self) -> RecordedTexts:
+        return RecordedTexts(self.steps, self.document, self.marks)
 
     @property
-    def unmarked(self) -> Recorded:
+    def unmarked(self) -> RecordedTexts:
         """All steps as they were recorded, without marks."""
-        return Recorded(self.steps, self.document, {})
+        return RecordedTexts(self.steps, self.document, {})
 
 
 class TrajectoryMetadata(models.Model):
@@ -491,7 +491,7 @@ class StepAdvantageQuerySet(models.QuerySet["StepAdvantage"]):
     def useless(self) -> "StepAdvantageQuerySet":
         """Steps after which as much is solved as before them, and that left the state as it was."""
         same = models.F("against__trajectory")
-        return self.filter(verdict=Verdict.ALIKE, unchanged=True, value__trajectory=same)
+        return self.filter(verdict=ActionVerdict.ALIKE, unchanged=True, value__trajectory=same)
 
 
 class StepAdvantage(models.Model):
@@ -502,7 +502,9 @@ class StepAdvantage(models.Model):
     difference = models.FloatField(default=0.0)
     low = models.FloatField(default=-1.0)
     high = models.FloatField(default=1.0)
-    verdict = models.CharField(max_length=6, choices=[(one.value, one.value) for one in Verdict], default=Verdict.OPEN)
+    verdict = models.CharField(
+        max_length=6, choices=[(one.value, one.value) for one in ActionVerdict], default=ActionVerdict.OPEN
+    )
     unchanged = models.BooleanField(default=False, help_text="The step left the state as it was.")
     place = models.CharField(max_length=64, blank=True, default="", help_text="Of a divergence (`pairs/place.py`).")
 

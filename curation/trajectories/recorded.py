@@ -11,14 +11,14 @@ from judging.messages import Message, message_text
 from judging.scan.scan import texts_of
 
 
-class Said(NamedTuple):
+class RecordedMessages(NamedTuple):
     """Messages of the OpenAI API, and for each the position of its step."""
 
     messages: list[Message]
     positions: list[int]
 
 
-class Recorded(NamedTuple):
+class RecordedTexts(NamedTuple):
     """The columns of `TrajectoryText` of that name."""
 
     steps: list[Step]
@@ -63,9 +63,9 @@ class Recorded(NamedTuple):
         """Yield every text that an export may write."""
         return texts_of([*map(said_of, self.kept), self.tools])
 
-    def said(self) -> Said:
+    def said(self) -> RecordedMessages:
         """Return the messages of the kept steps. The output of a step that calls no tool is said by the user."""
-        said = Said([], [])
+        said = RecordedMessages([], [])
         for position, step in enumerate(self.kept):
             own, *results = messages_of(step)
             if results and step["source"] == "agent" and not step.get("tool_calls"):

@@ -10,7 +10,7 @@ from django.templatetags.static import static
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString
 
-from curation.web.lists.pages import Control
+from curation.web.lists.pages import FilterControl
 
 register = template.Library()
 NOTHING = SafeString('<span class="muted">–</span>')
@@ -38,7 +38,7 @@ def time(at: datetime | None, punctuation: str = "") -> SafeString:
 
 
 @register.simple_tag
-def filter_text(control: Control | None, kind: str, placeholder: str) -> SafeString:
+def filter_text(control: FilterControl | None, kind: str, placeholder: str) -> SafeString:
     """Return a text input of a filter, and the further values of its parameter; nothing without a control.
 
     `kind` is the input's type: `text`, `search` or `number`.
@@ -54,7 +54,7 @@ def filter_text(control: Control | None, kind: str, placeholder: str) -> SafeStr
 
 
 @register.simple_tag
-def filter_select(control: Control | None, nothing: str) -> SafeString:
+def filter_select(control: FilterControl | None, nothing: str) -> SafeString:
     """Return a select of a filter; `nothing` is its word for no condition. Nothing without a control."""
     if not control:
         return SafeString("")
@@ -68,7 +68,7 @@ def filter_select(control: Control | None, nothing: str) -> SafeString:
     )
 
 
-def _further_values(control: Control) -> str:
+def _further_values(control: FilterControl) -> str:
     name = escape(control.name)
     return "".join([f'<input type="hidden" name="{name}" value="{escape(value)}">' for value in control.more])
 

@@ -38,7 +38,7 @@ def begin(**ids: str | int) -> None:
     _ids.set(ids)
 
 
-class Span:
+class TimedSpan:
     """A span and a measured duration of the block. `attributes` are names of few values, such as a stage's.
 
     Of an exception it has the type alone, because its text may quote the content of the work.

@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DeliveryResult:
     """The outcome of one POST. `status` is None if there was no response; `response` is its beginning."""
 
     status: int | None
@@ -52,7 +52,7 @@ class Result:
 def deliver_due() -> int:
     """Try every delivery that is due, several at once; return how many were tried."""
     tried = 0
-    open_ones: dict[Future[Result], Delivery] = {}
+    open_ones: dict[Future[DeliveryResult], Delivery] = {}
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="webhook") as pool:
         while True:
             busy = Counter(delivery.webhook_id for delivery in open_ones.values())
@@ -114,7 +114,7 @@ def _claim(free: int, busy: Mapping[int, int]) -> list[Delivery]:
     return claimed
 
 
-def _save(delivery: Delivery, result: Result) -> None:
+def _save(delivery: Delivery, result: DeliveryResult) -> None:
     attempts = delivery.attempts + 1
     changes: dict[str, object] = {
         "attempts": attempts,
@@ -132,7 +132,7 @@ def _save(delivery: Delivery, result: Result) -> None:
     Delivery.objects.filter(pk=delivery.pk).update(**changes)
 
 
-def _post(delivery: Delivery) -> Result:
+def _post(delivery: Delivery) -> DeliveryResult:
     """POST one delivery. It needs no database, so it runs in a thread."""
     hook = delivery.webhook
     body = orjson.dumps({"id": str(delivery.pk), **delivery.body})
@@ -146,7 +146,7 @@ def _post(delivery: Delivery) -> Result:
     }
     started = time.perf_counter()
     status, error, response = asyncio.run(_send(hook.url, body, headers))
-    return Result(status, error, response, round((time.perf_counter() - started) * 1000))
+    return DeliveryResult(status, error, response, round((time.perf_counter() - started) * 1000))
 
 
 async def _send(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int | None, str, str]:

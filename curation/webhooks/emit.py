@@ -9,14 +9,14 @@ from kombu.exceptions import OperationalError
 from curation.projects.models import Project
 from curation.web.database.clock import database_now
 from curation.web.database.prepared import Prepared
-from curation.webhooks.models import Delivery, Event, Webhook
+from curation.webhooks.models import Delivery, Webhook, WebhookEvent
 
 logger = logging.getLogger(__name__)
 # Every decision makes this query, and most projects have no webhook.
 _first_hook = Prepared(lambda project: Webhook.objects.filter(project=project), project=int)
 
 
-def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
+def emit(project: Project, event: WebhookEvent, data: Mapping[str, object]) -> int:
     """Write a delivery for each webhook that subscribes to the event; return how many. Needs a transaction.
 
     An archived project sends nothing.
@@ -24,7 +24,7 @@ def emit(project: Project, event: Event, data: Mapping[str, object]) -> int:
     return emit_each(project, event, lambda: [data])
 
 
-def emit_each(project: Project, event: Event, data: Callable[[], Iterable[Mapping[str, object]]]) -> int:
+def emit_each(project: Project, event: WebhookEvent, data: Callable[[], Iterable[Mapping[str, object]]]) -> int:
     """As `emit`, for events that happen together. `data` is only called where a webhook subscribes."""
     if project.archived_at is not None or project.deleting_at is not None:
         return 0

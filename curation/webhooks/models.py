@@ -8,7 +8,7 @@ from django.utils.crypto import salted_hmac
 from curation.projects.models import Project
 
 
-class Event(models.TextChoices):
+class WebhookEvent(models.TextChoices):
     RUN_FINISHED = "run.finished", "A run ended"
     REVIEW_DECIDED = "review.decided", "A sample was decided"
     EXPORT_READY = "export.ready", "An export is ready"
@@ -70,7 +70,7 @@ class Delivery(models.Model):
     """One event for one webhook, written in the event's transaction."""
 
     webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries")
-    event = models.CharField(max_length=20, choices=Event)
+    event = models.CharField(max_length=20, choices=WebhookEvent)
     body = models.JSONField()
     state = models.CharField(max_length=9, choices=DeliveryState, default=DeliveryState.PENDING)
     attempts = models.PositiveSmallIntegerField(default=0)

@@ -26,7 +26,7 @@ from curation.web.refusals import all_checks
 from curation.web.schema_form import SchemaForm
 from curation.web.schemas import Id, Out, Page
 from curation.webhooks.deliver import send_test
-from curation.webhooks.models import Delivery, DeliveryState, Event, Webhook
+from curation.webhooks.models import Delivery, DeliveryState, Webhook, WebhookEvent
 
 MAX_WEBHOOKS = 20
 # How long an old secret is valid beside its successor, unless the caller says.
@@ -40,7 +40,7 @@ class WebhookIn(Schema):
         title="URL", examples=["https://hooks.example.org/winnow"], description="Receives a POST for each event."
     )
     events: Annotated[
-        list[str], forms.MultipleChoiceField(choices=Event.choices, widget=forms.CheckboxSelectMultiple)
+        list[str], forms.MultipleChoiceField(choices=WebhookEvent.choices, widget=forms.CheckboxSelectMultiple)
     ] = Field(examples=[["run.finished", "export.ready"]])
 
 
@@ -114,10 +114,12 @@ class Webhooks(Resource[Webhook]):
     def write(self, access: Access, row: Webhook, body: WebhookIn) -> None:
         with all_checks() as check:
             with check():
-                unknown = sorted(set(body.events) - set(Event.values))
+                unknown = sorted(set(body.events) - set(WebhookEvent.values))
                 if unknown or not body.events:
                     wrong = f"unknown event {', '.join(unknown)}" if unknown else "no event"
-                    raise Invalid.fields([FieldError("events", f"{wrong}; choose from {', '.join(Event.values)}")])
+                    raise Invalid.fields(
+                        [FieldError("events", f"{wrong}; choose from {', '.join(WebhookEvent.values)}")]
+                    )
             with check():
                 refuse_private(body.url, WEBHOOKS)
         row.url, row.events, row.nonce = body.url, sorted(set(body.events)), secrets.token_hex(16)

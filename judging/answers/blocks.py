@@ -10,13 +10,13 @@ _HEREDOC = re.compile(r"(?<![<\w])<<(?P<dash>-?)\s*(?P<quote>['\"\\]?)(?P<word>[
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ShellBlock:
     script: str
     start: int
     end: int
 
 
-def bash_blocks(text: str) -> tuple[Block, ...]:
+def bash_blocks(text: str) -> tuple[ShellBlock, ...]:
     """Return the shell blocks (`bash`, `sh`, `shell` … or a bare fence) in order.
 
     A fence inside a heredoc's body is text, so an answer that writes a Markdown file is still one block. A block that
@@ -25,9 +25,9 @@ def bash_blocks(text: str) -> tuple[Block, ...]:
     return tuple(block for language, block in fenced_blocks(text) if language in SHELL_LANGUAGES)
 
 
-def fenced_blocks(text: str) -> list[tuple[str, Block]]:
+def fenced_blocks(text: str) -> list[tuple[str, ShellBlock]]:
     """Return every fenced block with the language in its opening fence, lower case, empty for a bare one."""
-    found: list[tuple[str, Block]] = []
+    found: list[tuple[str, ShellBlock]] = []
     opened: tuple[str, str, int] | None = None
     heredoc_ends: list[tuple[str, bool]] = []
     waiting = _lines_by_word(text)
@@ -44,13 +44,13 @@ def fenced_blocks(text: str) -> list[tuple[str, Block]]:
                 heredoc_ends.pop(0)
         elif _closes(bare, opened[0]):
             marks, language, start = opened
-            found.append((language, Block(text[start:position], start, position)))
+            found.append((language, ShellBlock(text[start:position], start, position)))
             opened = None
         else:
             heredoc_ends = _heredocs(bare, waiting, position)
         position += len(line)
     if opened is not None:
-        found.append((opened[1], Block(text[opened[2] :], opened[2], len(text))))
+        found.append((opened[1], ShellBlock(text[opened[2] :], opened[2], len(text))))
     return found
 
 

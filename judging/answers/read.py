@@ -103,14 +103,14 @@ _LONGEST_REFUSAL = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class SplitReply:
     """A model's text without its thinking, and the thinking (empty when there is none)."""
 
     text: str
     thinking: str
 
 
-def split_thinking(text: str) -> Reply:
+def split_thinking(text: str) -> SplitReply:
     """Cut thinking off a reply.
 
     Handles closed sections, a leading section that was never closed (all of it is thinking: the reply was cut), and
@@ -123,7 +123,7 @@ def split_thinking(text: str) -> Reply:
     if _CHANNEL.match(channels):
         return _split_channels(channels)
     if bare := _BARE_CHANNELS.match(text):
-        return Reply(bare["text"].strip(), bare["thinking"].strip())
+        return SplitReply(bare["text"].strip(), bare["thinking"].strip())
     marks = list(_MARK.finditer(text))
     last_closing = max((mark.start() for mark in marks if mark["closing"]), default=-1)
     answer: list[str] = []
@@ -148,10 +148,10 @@ def split_thinking(text: str) -> Reply:
             position, inside = mark.end(), ""
     (thinking if inside else answer).append(text[position:])
     if position == 0:
-        return Reply(text, "")
+        return SplitReply(text, "")
     said = "".join(answer).strip()
     response = _RESPONSE.match(said)
-    return Reply(
+    return SplitReply(
         response[1].strip() if response else said, "\n".join(part.strip() for part in thinking if part.strip())
     )
 
@@ -166,7 +166,7 @@ def _without_turn_end(text: str) -> str:
     return text
 
 
-def _split_channels(text: str) -> Reply:
+def _split_channels(text: str) -> SplitReply:
     """Return the text of the channel `final`, with calls as they are; all other channels are thinking."""
     heads = list(_CHANNEL.finditer(text))
     answer: list[str] = []
@@ -177,7 +177,7 @@ def _split_channels(text: str) -> Reply:
             answer.append(f"{head[0]}{part}")
         else:
             (answer if head["name"] == "final" else thinking).append(part)
-    return Reply("\n".join(answer), "\n".join(part for part in thinking if part))
+    return SplitReply("\n".join(answer), "\n".join(part for part in thinking if part))
 
 
 def format_refusal(text: str, *, finish_reason: str, calls: Sequence[ToolCall] = ()) -> str | None:

@@ -27,7 +27,7 @@ RAISED = (
 _SPECIAL_TOKENS = {"bos_token": "", "eos_token": "", "pad_token": "", "unk_token": ""}
 
 
-class Generation(Extension):
+class GenerationTag(Extension):
     """`{% generation %}` marks the words of an assistant, for masks of the loss. Here it changes nothing."""
 
     tags = {"generation"}
@@ -40,7 +40,7 @@ class Generation(Extension):
 def compiled(text: str) -> jinja2.Template:
     """Return the template with the names that transformers gives it. Raises `jinja2.TemplateError`."""
     environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols]
     )
     environment.filters["tojson"] = _to_json
     environment.globals["raise_exception"] = _raise

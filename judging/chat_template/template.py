@@ -19,7 +19,7 @@ LONGEST, LONGEST_START = 5.0, 30.0
 Messages = Sequence[Mapping[str, Any]]
 
 
-class Fault(StrEnum):
+class TemplateFault(StrEnum):
     RAISES = "template_error"
     MISSING = "not_rendered"
     UNDECLARED = "undeclared_tool"
@@ -28,7 +28,7 @@ class Fault(StrEnum):
 class Failure(NamedTuple):
     """Why a conversation is no row for a model with this template. `detail` is for people."""
 
-    fault: Fault
+    fault: TemplateFault
     detail: str
 
 
@@ -54,17 +54,21 @@ class ChatTemplate:
         """Return why the conversation fails, or None. `learned` are the indexes of its trained messages. Arguments of
         calls are objects, as templates expect them."""
         if undeclared := _undeclared(messages, tools):
-            return Failure(Fault.UNDECLARED, f"called: {', '.join(undeclared)}")
+            return Failure(TemplateFault.UNDECLARED, f"called: {', '.join(undeclared)}")
         texts = [list(_texts(messages[index])) for index in learned]
         answer = self._ask({"messages": messages, "tools": list(tools) or None, "learned": texts}, LONGEST)
         if answer is None:
             self.close()
             self._start()
-            return Failure(Fault.RAISES, f"the template took over {LONGEST:g} s, or too much memory")
+            return Failure(TemplateFault.RAISES, f"the template took over {LONGEST:g} s, or too much memory")
         if error := answer.get("error"):
-            return Failure(Fault.RAISES, error)
+            return Failure(TemplateFault.RAISES, error)
         place = answer["missing"]
-        return None if place is None else Failure(Fault.MISSING, f"message {learned[place] + 1} is not in the text")
+        return (
+            None
+            if place is None
+            else Failure(TemplateFault.MISSING, f"message {learned[place] + 1} is not in the text")
+        )
 
     def _start(self) -> None:
         command = [sys.executable, "-P", str(_CHILD)]

@@ -23,7 +23,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CommandPart:
     """A piece of a comparison: `kind` is word, flag or body; `side` is the answer that contains it."""
 
     kind: Literal["word", "flag", "body"]
@@ -41,14 +41,14 @@ def shapes(script: str) -> tuple[Shape, ...]:
     return tuple(_shape(command) for command in split_commands(script))
 
 
-def difference(found: str, expected: str) -> tuple[Part, ...]:
+def difference(found: str, expected: str) -> tuple[CommandPart, ...]:
     """What both commands have and what only one of them has: words in order, then flags by name, then heredocs.
 
     Commands after the first are compared by position; one without a counterpart is listed as a whole.
     """
     mine, theirs = shapes(found), shapes(expected)
     empty = Shape((), (), "")
-    parts: list[Part] = []
+    parts: list[CommandPart] = []
     for place in range(max(len(mine), len(theirs))):
         one = mine[place] if place < len(mine) else empty
         other = theirs[place] if place < len(theirs) else empty
@@ -86,21 +86,21 @@ def _is_flag(word: str) -> bool:
     return word.startswith("-") and word.strip("-") != "" and not word[1:].replace(".", "", 1).isdigit()
 
 
-def _word_parts(found: Sequence[str], expected: Sequence[str]) -> list[Part]:
+def _word_parts(found: Sequence[str], expected: Sequence[str]) -> list[CommandPart]:
     """Words are compared by position: the same word elsewhere is another argument."""
-    parts: list[Part] = []
+    parts: list[CommandPart] = []
     for place in range(max(len(found), len(expected))):
         mine = found[place] if place < len(found) else None
         theirs = expected[place] if place < len(expected) else None
         if mine is not None and mine == theirs:
-            parts.append(Part("word", mine, "both"))
+            parts.append(CommandPart("word", mine, "both"))
             continue
-        parts += [Part("word", mine, "found")] if mine is not None else []
-        parts += [Part("word", theirs, "expected")] if theirs is not None else []
+        parts += [CommandPart("word", mine, "found")] if mine is not None else []
+        parts += [CommandPart("word", theirs, "expected")] if theirs is not None else []
     return parts
 
 
-def _flag_parts(found: Shape, expected: Shape) -> list[Part]:
+def _flag_parts(found: Shape, expected: Shape) -> list[CommandPart]:
     mine, theirs = Counter(found.flags), Counter(expected.flags)
     sides: tuple[tuple[Literal["both", "found", "expected"], Counter[tuple[str, tuple[str, ...]]]], ...] = (
         ("both", mine & theirs),
@@ -110,14 +110,14 @@ def _flag_parts(found: Shape, expected: Shape) -> list[Part]:
     rows = sorted((name, values, side) for side, counted in sides for name, values in counted.elements())
     order = {"both": 0, "found": 1, "expected": 2}
     return [
-        Part("flag", " ".join([name, *values]), side)
+        CommandPart("flag", " ".join([name, *values]), side)
         for _, group in groupby(rows, key=lambda row: row[0])
         for name, values, side in sorted(group, key=lambda row: order[row[2]])
     ]
 
 
-def _body_parts(found: Shape, expected: Shape) -> list[Part]:
+def _body_parts(found: Shape, expected: Shape) -> list[CommandPart]:
     if found.body == expected.body:
-        return [Part("body", found.body, "both")] if found.body else []
-    sides: list[Part] = [Part("body", found.body, "found")] if found.body else []
-    return sides + ([Part("body", expected.body, "expected")] if expected.body else [])
+        return [CommandPart("body", found.body, "both")] if found.body else []
+    sides: list[CommandPart] = [CommandPart("body", found.body, "found")] if found.body else []
+    return sides + ([CommandPart("body", expected.body, "expected")] if expected.body else [])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from judging.contamination.licences import LICENCES
 from judging.contamination.normalise import readable, task_of
-from judging.contamination.rows import EvalRow
+from judging.contamination.rows import ComparedRow
 from judging.contamination.words import WORD, readings, without_headers, words_of
 
 LONG, SHORT, LONG_FROM, MIDDLE_FROM, LONG_ANSWER = 13, 8, 40, 26, 26
@@ -76,7 +76,7 @@ class Containment:
         self._found: dict[int, tuple[array[int], array[int]]] = {}
         self._indexes: dict[int, tuple[Ids, NDArray[np.int32]]] = {}
 
-    def add(self, row: EvalRow) -> None:
+    def add(self, row: ComparedRow) -> None:
         begin = row.prompt.find(row.opening) if row.opening else 0
         task = task_of(row.opening)
         asked, named, answer = (

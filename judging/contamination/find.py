@@ -21,12 +21,12 @@ from judging.contamination.normalise import (
     normalised,
     task_of,
 )
-from judging.contamination.rows import EvalRow, TrainingRow
+from judging.contamination.rows import ComparedRow, TrainingRow
 from judging.contamination.similar import (
     SIMILAR_FROM,
     SIMILAR_WITH_ANSWER,
     Beginnings,
-    Similar,
+    SimilarTexts,
     is_beginning,
     similar_answers,
 )
@@ -57,7 +57,7 @@ class Match:
     row: int
     train_row: int
     levels: tuple[Level, ...]
-    training: EvalRow
+    training: ComparedRow
     file: str = ""
     share: float = 1.0
 
@@ -65,7 +65,7 @@ class Match:
 class _Compared:
     """A row with the digests by which it is found."""
 
-    def __init__(self, row: EvalRow, volatile: Sequence[str]) -> None:
+    def __init__(self, row: ComparedRow, volatile: Sequence[str]) -> None:
         self.row, self._volatile = row, volatile
         self.task = task_of(row.opening)
         self.answer = row.answer.strip()
@@ -125,7 +125,7 @@ class _Compared:
 
 
 def contamination(
-    rows: Sequence[EvalRow],
+    rows: Sequence[ComparedRow],
     training: Iterable[TrainingRow],
     *,
     volatile: Sequence[str] = VOLATILE_LABELS,
@@ -156,7 +156,7 @@ def contamination(
 class _Search:
     def __init__(
         self,
-        rows: Sequence[EvalRow],
+        rows: Sequence[ComparedRow],
         volatile: Sequence[str],
         paraphrases: Mapping[str, frozenset[str]],
         contained: Containment,
@@ -168,7 +168,7 @@ class _Search:
             for key in set(row.digests()):
                 self._by_key.setdefault(key, []).append(number)
         self._lengths = frozenset(row.length for row in rows)
-        self._similar = Similar([row.words for row in self._rows])
+        self._similar = SimilarTexts([row.words for row in self._rows])
         self._beginnings = Beginnings([row.words for row in self._rows])
         self._found: set[tuple[int, Level]] = set()
         self._needed: dict[tuple[bytes, ...], frozenset[Level] | None] = {}
@@ -198,11 +198,11 @@ class _Search:
                 yield from self._new(number, found, row, answer)
         for contained in self.contained.find(text) if (text := row.text) else ():
             if contained.row not in whole:
-                around = EvalRow(contained.excerpt, "", "")
+                around = ComparedRow(contained.excerpt, "", "")
                 yield from self._new(contained.row, {Level.CONTAINED}, row, around, contained.share)
 
     def _new(
-        self, number: int, levels: set[Level], row: TrainingRow, training: EvalRow, share: float = 1.0
+        self, number: int, levels: set[Level], row: TrainingRow, training: ComparedRow, share: float = 1.0
     ) -> Iterator[Match]:
         new = [level for level in levels if (number, level) not in self._found]
         if new:

@@ -8,7 +8,7 @@ Messages = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class EvalRow:
+class ComparedRow:
     """The compared parts of a row. `prompt` is every message before the answer, `length` their number, `opening` the
     first user message, `origins` are names of the row's sources."""
 
@@ -20,7 +20,9 @@ class EvalRow:
     length: int = 1
 
     @classmethod
-    def of(cls, messages: Messages, answer: str, task_id: str = "", origins: frozenset[str] = frozenset()) -> "EvalRow":
+    def of(
+        cls, messages: Messages, answer: str, task_id: str = "", origins: frozenset[str] = frozenset()
+    ) -> "ComparedRow":
         """Return the row of an answer and the messages before it, each after its role."""
         prompt = "\n\n".join(f"{role}:\n{text}" for role, text in messages)
         return cls(prompt, opening_of(messages), answer, task_id, origins, len(messages))
@@ -36,10 +38,10 @@ class TrainingRow:
     origins: frozenset[str] = frozenset()
     line: int = 0
     file: str = ""
-    made: EvalRow | None = None
+    made: ComparedRow | None = None
 
     @classmethod
-    def of(cls, row: EvalRow, line: int = 0) -> "TrainingRow":
+    def of(cls, row: ComparedRow, line: int = 0) -> "TrainingRow":
         """Return a row whose one answer is known already."""
         return cls([[("user", row.prompt), ("assistant", row.answer)]], row.task_id, row.origins, line, made=row)
 
@@ -54,7 +56,7 @@ class TrainingRow:
     def opening(self) -> str:
         return opening_of(self.sides[0]) if self.sides else ""
 
-    def answers(self, lengths: Collection[int]) -> Iterator[tuple[EvalRow, bool]]:
+    def answers(self, lengths: Collection[int]) -> Iterator[tuple[ComparedRow, bool]]:
         """Yield a row for each assistant message, and whether its prompt is compared as well.
 
         Of an earlier message it is if an evaluation has a prompt of so many messages (`lengths`); otherwise `prompt` is
@@ -69,10 +71,10 @@ class TrainingRow:
                 role, text = side[place]
                 if role == "assistant":
                     is_whole = place == last or place in lengths
-                    row = EvalRow.of(side[:place] if is_whole else side[max(0, place - 1) : place], text)
-                    yield EvalRow(row.prompt, opening_of(side[:place]), text, self.task_id, self.origins), is_whole
+                    row = ComparedRow.of(side[:place] if is_whole else side[max(0, place - 1) : place], text)
+                    yield ComparedRow(row.prompt, opening_of(side[:place]), text, self.task_id, self.origins), is_whole
             if side and last < len(side) - 1:
-                yield EvalRow.of(side, "", self.task_id, self.origins), True
+                yield ComparedRow.of(side, "", self.task_id, self.origins), True
 
     def _parts(self) -> Iterator[tuple[int, Messages]]:
         """Yield each side with the place of its first message that the side before does not have."""

@@ -27,7 +27,7 @@ RARE = 0.1
 _ROLES = frozenset(f"{role}:" for role in ("system", "developer", "user", "assistant", "tool", "function"))
 
 
-class Similar:
+class SimilarTexts:
     """The texts of an evaluation, to find those that a training text resembles.
 
     Word pairs weigh log((n + 1) / rows with the pair), so a template's text, repeated in all rows, counts for nearly

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 
-from judging.answers.blocks import Block, bash_blocks
+from judging.answers.blocks import ShellBlock, bash_blocks
 from judging.shell.words import tokens
 
 # A file's name with an ending, in any folders; no option, no variable, no pattern. It begins where a word begins: a
@@ -18,7 +18,7 @@ _FILE = re.compile(
 _INVENTED = ("legacy", "internal", "shim", "adapter", "compat")
 
 
-class Control(StrEnum):
+class ControlKind(StrEnum):
     """Why the outcome of a control duel is known: the same answer twice, a planted fault, the same answer with and
     without a bribe, or people have decided."""
 
@@ -28,14 +28,14 @@ class Control(StrEnum):
     PEOPLE = "people"
 
 
-class Fault(StrEnum):
+class PlantedFault(StrEnum):
     EMPTY_COMMAND = "empty_command"
     TWO_BLOCKS = "two_blocks"
     WRONG_FILE = "wrong_file"
     INVENTED_PATH = "invented_path"
 
 
-def plant(answer: str, fault: Fault, *, history: str, seed: int) -> str | None:
+def plant(answer: str, fault: PlantedFault, *, history: str, seed: int) -> str | None:
     """Return the answer with the fault, or None where it has no place: no single block, no known file, no other file.
 
         empty_command   the block has no command
@@ -52,9 +52,9 @@ def plant(answer: str, fault: Fault, *, history: str, seed: int) -> str | None:
     return None if planted == answer else planted
 
 
-def faults_in_turn(answer: str, *, history: str, seed: int) -> tuple[Fault, str] | None:
+def faults_in_turn(answer: str, *, history: str, seed: int) -> tuple[PlantedFault, str] | None:
     """Return a fault that fits and the answer with it; which one is tried first goes round with the seed."""
-    order = list(Fault)
+    order = list(PlantedFault)
     for place in range(len(order)):
         fault = order[(seed + place) % len(order)]
         if (planted := plant(answer, fault, history=history, seed=seed)) is not None:
@@ -62,16 +62,16 @@ def faults_in_turn(answer: str, *, history: str, seed: int) -> tuple[Fault, str]
     return None
 
 
-def _empty_command(answer: str, block: Block, history: str, draw: random.Random) -> str:
+def _empty_command(answer: str, block: ShellBlock, history: str, draw: random.Random) -> str:
     return answer[: block.start] + "\n" + answer[block.end :]
 
 
-def _two_blocks(answer: str, block: Block, history: str, draw: random.Random) -> str:
+def _two_blocks(answer: str, block: ShellBlock, history: str, draw: random.Random) -> str:
     command = "ls -la" if block.script.strip() != "ls -la" else "pwd"
     return f"{answer.rstrip()}\n\n```bash\n{command}\n```\n"
 
 
-def _wrong_file(answer: str, block: Block, history: str, draw: random.Random) -> str | None:
+def _wrong_file(answer: str, block: ShellBlock, history: str, draw: random.Random) -> str | None:
     used = _known_files(block.script, history)
     known = sorted({found for found in _FILE.findall(history) if "." in posixpath.basename(found)})
     others = [path for path in known if not any(_same_file(path, own) for own in used)]
@@ -83,7 +83,7 @@ def _wrong_file(answer: str, block: Block, history: str, draw: random.Random) ->
     return _replaced(answer, block, used[0], draw.choice(alike or others))
 
 
-def _invented_path(answer: str, block: Block, history: str, draw: random.Random) -> str | None:
+def _invented_path(answer: str, block: ShellBlock, history: str, draw: random.Random) -> str | None:
     used = _known_files(block.script, history)
     if not used:
         return None
@@ -98,11 +98,11 @@ def _invented_path(answer: str, block: Block, history: str, draw: random.Random)
     return None
 
 
-_PLANTED: dict[Fault, Callable[[str, Block, str, random.Random], str | None]] = {
-    Fault.EMPTY_COMMAND: _empty_command,
-    Fault.TWO_BLOCKS: _two_blocks,
-    Fault.WRONG_FILE: _wrong_file,
-    Fault.INVENTED_PATH: _invented_path,
+_PLANTED: dict[PlantedFault, Callable[[str, ShellBlock, str, random.Random], str | None]] = {
+    PlantedFault.EMPTY_COMMAND: _empty_command,
+    PlantedFault.TWO_BLOCKS: _two_blocks,
+    PlantedFault.WRONG_FILE: _wrong_file,
+    PlantedFault.INVENTED_PATH: _invented_path,
 }
 
 
@@ -117,6 +117,6 @@ def _same_file(one: str, two: str) -> bool:
     return posixpath.basename(one) == posixpath.basename(two)
 
 
-def _replaced(answer: str, block: Block, old: str, new: str) -> str:
+def _replaced(answer: str, block: ShellBlock, old: str, new: str) -> str:
     bounded = re.compile(rf"(?<![\w@+./-]){re.escape(old)}(?![\w@+/-]|\.\w)")
     return answer[: block.start] + bounded.sub(lambda _: new, block.script) + answer[block.end :]

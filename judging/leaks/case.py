@@ -9,7 +9,7 @@ from itertools import groupby
 from judging.answers.blocks import fenced_blocks
 from judging.leaks.history import HistoryText
 from judging.leaks.numbers import Number, numbers
-from judging.leaks.record import Place, RecordText
+from judging.leaks.record import RecordPlace, RecordText
 from judging.leaks.spelling import name_parts
 from judging.leaks.uses import Use
 from judging.leaks.vocabulary import is_library_root, is_ordinary
@@ -38,16 +38,16 @@ class LeakedToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LeakFinding:
     """A rule's finding: its words in the answer, and their place in the record."""
 
     kind: str
     span: Span
-    place: Place
+    place: RecordPlace
     reveals: str = ""
 
 
-class Case:
+class LeakCase:
     """An answer with its history and record. Rules read it and change nothing."""
 
     def __init__(self, answer: str, history: HistoryText, record: RecordText) -> None:
@@ -55,9 +55,9 @@ class Case:
         self.history = history
         self.record = record
 
-    def part(self, text: str) -> "Case":
+    def part(self, text: str) -> "LeakCase":
         """Return a case about another text, such as one that the answer encodes."""
-        return Case(text, self.history, self.record)
+        return LeakCase(text, self.history, self.record)
 
     @cached_property
     def code(self) -> tuple[Span, ...]:
@@ -117,7 +117,7 @@ class Case:
         subject = next(group for group in tested.groups() if group)
         return len(subject) >= 3 and self.history.shows_name(subject)
 
-    def secrets(self) -> Iterator[tuple[str, Place]]:
+    def secrets(self) -> Iterator[tuple[str, RecordPlace]]:
         """Yield the record's names that are secret; asks the history about each, so only after a cheaper test."""
         return ((name, place) for name, place in self.record.names.items() if self.is_secret(name))
 

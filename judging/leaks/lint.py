@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from judging.leaks.case import Case, Found, LeakedToken
+from judging.leaks.case import LeakCase, LeakedToken, LeakFinding
 from judging.leaks.history import HistoryText
 from judging.leaks.record import PullRequestRecord, record_text
 from judging.leaks.rules import (
@@ -47,7 +47,7 @@ RULES = {
     "rewording": "rewording of the record",
     "leak_reader": "meaning of the record, found by the second reader",
 }
-_FURTHER: tuple[Callable[[Case], Iterable[Found]], ...] = (
+_FURTHER: tuple[Callable[[LeakCase], Iterable[LeakFinding]], ...] = (
     names.find_imports,
     copies.find,
     values.find,
@@ -83,7 +83,7 @@ class LeakReport:
 
 def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -> LeakReport:
     """Check one answer without its thinking against the record that its author should not have seen."""
-    case = Case(
+    case = LeakCase(
         unglued(answer), HistoryText("\n".join(history), repository_words(record.instance_id)), record_text(record)
     )
     leaked: list[LeakedToken] = []
@@ -99,7 +99,7 @@ def lint_leaks(answer: str, history: Sequence[str], record: PullRequestRecord) -
     return LeakReport(len(leaked) / checkable if checkable else 0.0, checkable, tuple(leaked))
 
 
-def _tokens(case: Case, found: Iterable[Found]) -> Iterator[LeakedToken]:
+def _tokens(case: LeakCase, found: Iterable[LeakFinding]) -> Iterator[LeakedToken]:
     """Join findings that differ only in their place in the answer."""
     spans: dict[tuple[str, str, str, int, str], list[tuple[int, int]]] = {}
     for one in found:

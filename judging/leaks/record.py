@@ -74,7 +74,7 @@ class PullRequestRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPlace:
     """A position in a record: field name and character offset (for `files` in the joined lines)."""
 
     name: str
@@ -87,7 +87,7 @@ class Hunk:
 
     path: str
     spans: tuple[tuple[int, int], tuple[int, int]]
-    place: Place
+    place: RecordPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +113,24 @@ class RecordText:
             re.findall(r"(?m)^diff --git a/\S+ b/(\S+)\nnew file mode", record.patch)
         )
 
-    def find(self, name: str) -> Place | None:
+    def find(self, name: str) -> RecordPlace | None:
         """Find a name at its boundaries, in its own or another usual spelling (`max_size`, `maxSize`, `max-size`)."""
         squashed = squash(name)
         for place, text in self.texts.items():
             if (offset := find_bounded(text, name, "_$")) >= 0:
-                return Place(place, offset)
+                return RecordPlace(place, offset)
             if find_bounded(self.squashed[place], squashed, "") >= 0 and (match := respelled(name).search(text)):
-                return Place(place, match.start())
+                return RecordPlace(place, match.start())
         return None
 
-    def find_verbatim(self, text: str) -> Place | None:
+    def find_verbatim(self, text: str) -> RecordPlace | None:
         """Find a piece of text as it is."""
         for place, whole in self.texts.items():
             if (offset := whole.find(text)) >= 0:
-                return Place(place, offset)
+                return RecordPlace(place, offset)
         return None
 
-    def find_path(self, path: str) -> Place | None:
+    def find_path(self, path: str) -> RecordPlace | None:
         """Find a file or folder of the record that this path names, wholly or by its end."""
         for known in self.paths:
             if is_same_path(path, known) or f"/{path.rstrip('/')}/" in f"/{known}":
@@ -139,9 +139,9 @@ class RecordText:
         if place is None:
             return None
         offset = find_bounded(self.texts[place.name], path, "_-")
-        return Place(place.name, offset) if offset >= 0 else None
+        return RecordPlace(place.name, offset) if offset >= 0 else None
 
-    def defines(self, word: str) -> Place | None:
+    def defines(self, word: str) -> RecordPlace | None:
         """Find a plain word where the patch uses it as a name: defines it, or calls it as a method."""
         if word not in self.texts["patch"]:
             return None
@@ -154,7 +154,7 @@ class RecordText:
             + (rf"|(?m:^[ +-]\s*{name}\s*=)" if word.isupper() else ""),
             self.texts["patch"],
         )
-        return Place("patch", match.start()) if match else None
+        return RecordPlace("patch", match.start()) if match else None
 
     def was_there_before(self, name: str) -> bool:
         """Whether a name is in a part of the patch that the repository already had, where a search could find it."""
@@ -166,19 +166,19 @@ class RecordText:
         return "\n".join([*lines, *(path for path in self.paths if path not in self._new_paths)])
 
     @cached_property
-    def names(self) -> dict[str, Place]:
+    def names(self) -> dict[str, RecordPlace]:
         """Every name of the record that says something about its repository, with its first place.
 
         Code-like identifiers, names that the patch defines, and the names of its files.
         """
-        found: dict[str, Place] = {}
+        found: dict[str, RecordPlace] = {}
         for place in ("patch", "description", "title"):
             for match in _NAME.finditer(self.texts[place]):
                 if match[0] not in found and is_code_like(match[0]) and not is_ordinary(match[0]):
-                    found[match[0]] = Place(place, match.start())
+                    found[match[0]] = RecordPlace(place, match.start())
         for match in _DEFINED.finditer(self.texts["patch"]):
             if not is_ordinary(match[1]):
-                found.setdefault(match[1], Place("patch", match.start(1)))
+                found.setdefault(match[1], RecordPlace("patch", match.start(1)))
         for path in self.paths:
             name = path.rsplit("/", 1)[-1]
             stem = name.split(".")[0]
@@ -246,36 +246,36 @@ class RecordText:
         return frozenset(library.root for library in self.library_names.values())
 
     @cached_property
-    def numbers(self) -> dict[str, Place]:
+    def numbers(self) -> dict[str, RecordPlace]:
         """The significant digits of the numbers in the patch's lines and in the prose, with their first places."""
-        found: dict[str, Place] = {}
+        found: dict[str, RecordPlace] = {}
         for place in ("patch", "description", "title"):
             offset = 0
             for line in self.texts[place].splitlines(keepends=True):
                 if place != "patch" or _CONTENT.match(line):
                     start = 1 if place == "patch" else 0
                     for number in digits(line, start):
-                        found.setdefault(significant(number.value), Place(place, offset + number.span[0]))
+                        found.setdefault(significant(number.value), RecordPlace(place, offset + number.span[0]))
                 offset += len(line)
         return found
 
     @cached_property
-    def references(self) -> dict[str, Place]:
+    def references(self) -> dict[str, RecordPlace]:
         """The numbers of the pull request and of the issues that its prose names, with their first places."""
-        found: dict[str, Place] = {}
+        found: dict[str, RecordPlace] = {}
         if match := re.search(r"-(\d{2,7})(?=_\d|\.|$)", self.instance_id):
-            found[match[1]] = Place("instance_id", match.start(1))
+            found[match[1]] = RecordPlace("instance_id", match.start(1))
         for place in ("description", "title"):
             for match in REFERENCE.finditer(self.texts[place]):
-                found.setdefault(match[1], Place(place, match.start(1)))
+                found.setdefault(match[1], RecordPlace(place, match.start(1)))
         return found
 
     @cached_property
-    def commits(self) -> tuple[tuple[str, Place], ...]:
+    def commits(self) -> tuple[tuple[str, RecordPlace], ...]:
         """The commits that the record names, with their places."""
         texts = {"instance_id": self.instance_id.replace("_", " "), **self.texts}
         return tuple(
-            (match[0].lower(), Place(place, match.start()))
+            (match[0].lower(), RecordPlace(place, match.start()))
             for place in ("instance_id", "description", "title", "patch")
             for match in COMMIT.finditer(texts[place])
         )
@@ -291,9 +291,9 @@ class RecordText:
         return frozenset(found)
 
     @cached_property
-    def tests(self) -> dict[str, Place]:
+    def tests(self) -> dict[str, RecordPlace]:
         """The names of the record's tests and of their files in words, lower case, with their places."""
-        found: dict[str, Place] = {}
+        found: dict[str, RecordPlace] = {}
         offset, is_test = 0, False
         for line in self.texts["patch"].splitlines(keepends=True):
             if line.startswith(("--- ", "+++ ", "diff ")):
@@ -303,36 +303,36 @@ class RecordText:
                 named = map("".join, _TEST_NAMED.findall(line)) if is_test and line.startswith("+") else ()
             for name in named:
                 if words := " ".join(words_of_test(name)):
-                    found.setdefault(words, Place("patch", offset))
+                    found.setdefault(words, RecordPlace("patch", offset))
             offset += len(line)
         return found
 
     @cached_property
-    def prose(self) -> tuple[tuple[str, Place], ...]:
+    def prose(self) -> tuple[tuple[str, RecordPlace], ...]:
         """The description, the title, and the lines that the patch adds to documents, a run of lines as one text."""
         patch = self.texts["patch"]
-        found = [(self.texts[field], Place(field, 0)) for field in ("description", "title")]
+        found = [(self.texts[field], RecordPlace(field, 0)) for field in ("description", "title")]
         for document in _DOCUMENT.finditer(patch):
             for lines in _ADDED.finditer(patch, *document.span("body")):
                 # A blank for each sign keeps the offsets.
-                found.append((re.sub(r"(?m)^\+", " ", lines[0]), Place("patch", lines.start())))
+                found.append((re.sub(r"(?m)^\+", " ", lines[0]), RecordPlace("patch", lines.start())))
         return tuple(found)
 
     @cached_property
-    def people(self) -> dict[str, Place]:
+    def people(self) -> dict[str, RecordPlace]:
         """The handles, addresses and names of people in the description, lower case."""
         return {
-            name.lower(): Place("description", match.start())
+            name.lower(): RecordPlace("description", match.start())
             for match in _PERSON.finditer(self.texts["description"])
             for name in re.findall(r"[^\W\d_][\w-]{3,}", next(filter(None, match.groups())))
             if not is_ordinary(name) and not is_common(name) and not is_code_like(name)
         }
 
     @cached_property
-    def releases(self) -> dict[str, Place]:
+    def releases(self) -> dict[str, RecordPlace]:
         """The versions and dates of the prose."""
         return {
-            match[1]: Place(place.name, place.offset + match.start(1))
+            match[1]: RecordPlace(place.name, place.offset + match.start(1))
             for text, place in self.prose
             for match in RELEASE.finditer(text)
             if not _USUAL.fullmatch(match[1])
@@ -351,16 +351,16 @@ class RecordText:
             elif (match := _HUNK.match(line)) and int(match["old"]) > 0:
                 old, new = int(match["old"]), int(match["new"])
                 sizes = int(match["olds"] or 1), int(match["news"] or 1)
-                yield Hunk(path, ((old, old + sizes[0] - 1), (new, new + sizes[1] - 1)), Place("patch", offset))
+                yield Hunk(path, ((old, old + sizes[0] - 1), (new, new + sizes[1] - 1)), RecordPlace("patch", offset))
             offset += len(line)
 
     @cached_property
-    def old_lines(self) -> tuple[tuple[str, Place], ...]:
+    def old_lines(self) -> tuple[tuple[str, RecordPlace], ...]:
         """The lines of the patch that the repository had before it, with their places."""
         found, offset = [], 0
         for line in self.texts["patch"].splitlines(keepends=True):
             if line.startswith((" ", "-")) and not line.startswith("---"):
-                found.append((line[1:].strip(), Place("patch", offset + 1)))
+                found.append((line[1:].strip(), RecordPlace("patch", offset + 1)))
             offset += len(line)
         return tuple(found)
 

@@ -27,7 +27,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from judging.learning.facts import Columns, Fact, Facts, Table
+from judging.learning.facts import Fact, FactColumns, Facts, Table
 from judging.statistics.rates import Interval, wilson
 
 FOLDS, BINS, REASONS = 5, 10, 5
@@ -58,7 +58,7 @@ class Reason(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class CalibrationBin:
     """Decisions with about the same predicted approval, `predicted` on average; `approved` of `n`."""
 
     predicted: float
@@ -79,7 +79,7 @@ class Importance(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ApprovalFigures:
     """By decisions that the model was not fitted on. `losses` is the log loss of each candidate.
 
     An `auc` is the probability that an approved sample is placed above another one; `score_auc` is that of the score
@@ -93,7 +93,7 @@ class Figures:
     scored: int
     score_auc: float | None
     auc_where_scored: float | None
-    calibration: tuple[Bin, ...]
+    calibration: tuple[CalibrationBin, ...]
     importance: tuple[Importance, ...]
 
 
@@ -103,8 +103,8 @@ class Model:
     that was fitted on others; `doubtful` are the indexes of those that confident learning finds wrong, worst first."""
 
     method: str
-    columns: Columns
-    figures: Figures
+    columns: FactColumns
+    figures: ApprovalFigures
     held_out: Floats
     doubtful: tuple[int, ...]
     _prepare: ColumnTransformer
@@ -141,7 +141,7 @@ def fit(rows: Sequence[Facts], approved: Sequence[bool], groups: Sequence[str], 
                 f"The decisions that {words} are about {tasks} tasks. At least {FOLDS} are needed: the model is "
                 "tested on other tasks than those that it learned from."
             )
-    columns = Columns.of(rows)
+    columns = FactColumns.of(rows)
     table, prepare = columns.table(rows), _prepared(columns)
     folds = list(StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed).split(table, answers, list(groups)))
     candidates = _candidates(seed)
@@ -175,7 +175,7 @@ def _candidates(seed: int) -> dict[str, Any]:
     }
 
 
-def _prepared(columns: Columns) -> ColumnTransformer:
+def _prepared(columns: FactColumns) -> ColumnTransformer:
     """Each column by a transformer of its own, so that its outputs are known."""
 
     def of(name: str) -> Pipeline | OneHotEncoder:
@@ -188,7 +188,7 @@ def _prepared(columns: Columns) -> ColumnTransformer:
     return ColumnTransformer(parts, sparse_threshold=0.0)
 
 
-def _changes(prepare: ColumnTransformer, classify: Any, columns: Columns, table: Table) -> Floats:
+def _changes(prepare: ColumnTransformer, classify: Any, columns: FactColumns, table: Table) -> Floats:
     """Return the change of each row's log-odds by each of its facts, of shape (rows, columns)."""
     typical = np.array([columns.typical], dtype=object)
     inputs, usual = prepare.transform(table), prepare.transform(typical)[0]
@@ -217,12 +217,12 @@ def _figures(
     answers: NDArray[np.int64],
     held_out: Floats,
     rows: Sequence[Facts],
-    columns: Columns,
+    columns: FactColumns,
     changes: Floats,
-) -> Figures:
+) -> ApprovalFigures:
     scores = np.array([row.get(SCORE, np.nan) for row in rows], dtype=np.float64)
     scored = ~np.isnan(scores)
-    return Figures(
+    return ApprovalFigures(
         losses=losses,
         auc=float(roc_auc_score(answers, held_out)),
         brier=float(brier_score_loss(answers, held_out)),
@@ -238,12 +238,12 @@ def _auc(answers: NDArray[np.int64], ordered_by: Floats) -> float | None:
     return float(roc_auc_score(answers, ordered_by)) if 0 < answers.sum() < len(answers) else None
 
 
-def _calibration(answers: NDArray[np.int64], held_out: Floats) -> tuple[Bin, ...]:
+def _calibration(answers: NDArray[np.int64], held_out: Floats) -> tuple[CalibrationBin, ...]:
     parts = np.array_split(np.argsort(held_out, kind="stable"), min(BINS, len(answers)))
-    return tuple(Bin(float(held_out[part].mean()), int(answers[part].sum()), len(part)) for part in parts)
+    return tuple(CalibrationBin(float(held_out[part].mean()), int(answers[part].sum()), len(part)) for part in parts)
 
 
-def _importance(rows: Sequence[Facts], columns: Columns, changes: Floats) -> tuple[Importance, ...]:
+def _importance(rows: Sequence[Facts], columns: FactColumns, changes: Floats) -> tuple[Importance, ...]:
     mean = np.abs(changes).mean(axis=0)
     found = [
         Importance(name, float(mean[place]), sum(name in row for row in rows))

@@ -24,7 +24,7 @@ _WORD = r"(?u)\b[^\W\d_]\w{2,30}\b"
 Floats = NDArray[np.floating]
 
 
-class Group(NamedTuple):
+class TextGroup(NamedTuple):
     """`members` are indexes of the texts, the most typical first."""
 
     words: tuple[str, ...]
@@ -73,25 +73,25 @@ class Space:
         ]
         return sorted(found, key=lambda pair: pair[1])
 
-    def groups(self, of: Sequence[int]) -> list[Group]:
+    def groups(self, of: Sequence[int]) -> list[TextGroup]:
         """Return the texts `of` in groups, the largest first. Their number is the one that separates them best."""
         chosen = np.array(of, dtype=np.int64)
         places = self.places[chosen]
         if len(chosen) < FEWEST_TEXTS or places.shape[1] == 0:
-            return [Group(self._name(chosen), tuple(chosen.tolist()))] if len(chosen) else []
+            return [TextGroup(self._name(chosen), tuple(chosen.tolist()))] if len(chosen) else []
         distinct = len(np.unique(places.round(6), axis=0))
         most = min(MOST_GROUPS, distinct, len(chosen) // 2)
         with threadpool_limits(1):
             fits = [KMeans(k, n_init=3, random_state=_SEED).fit(places) for k in range(2, most + 1)]
         if not fits:
-            return [Group(self._name(chosen), tuple(chosen.tolist()))]
+            return [TextGroup(self._name(chosen), tuple(chosen.tolist()))]
         judged = min(JUDGED, len(chosen))
         best = max(fits, key=lambda fit: silhouette_score(places, fit.labels_, sample_size=judged, random_state=_SEED))
         found = []
         for number in range(best.n_clusters):
             inside = np.flatnonzero(best.labels_ == number)
             near = inside[np.argsort(-(places[inside] @ best.cluster_centers_[number]), kind="stable")]
-            found.append(Group(self._name(chosen[inside]), tuple(chosen[near].tolist())))
+            found.append(TextGroup(self._name(chosen[inside]), tuple(chosen[near].tolist())))
         return sorted(found, key=lambda group: -len(group.members))
 
     def _name(self, members: NDArray[np.int64]) -> tuple[str, ...]:

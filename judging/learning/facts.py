@@ -17,7 +17,7 @@ Table = NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class FactColumns:
     """The facts that a model reads, in the order of its table: those with numbers, then those with words.
 
     `typical` is the value of each that stands for "nothing special": the median, or the commonest word.
@@ -28,7 +28,7 @@ class Columns:
     typical: tuple[Fact, ...]
 
     @classmethod
-    def of(cls, rows: Sequence[Facts]) -> "Columns":
+    def of(cls, rows: Sequence[Facts]) -> "FactColumns":
         """Choose the columns. A fact with a word anywhere is one of words."""
         known = Counter(name for row in rows for name in row)
         chosen = [name for name, n in known.most_common(MOST_COLUMNS) if n >= FEWEST]

@@ -39,14 +39,14 @@ _COUNTED = re.compile(rf"\b(?:two|2|both|several|three|3|pair of)\s+(?!{_NOUN}s?
 _NEW_SENTENCE = re.compile(r"(?:^|[.!?:]\s+|\n)[\s*_\"'(]*$")
 
 
-class Piece(NamedTuple):
+class ReasonPiece(NamedTuple):
     """A part of a reason. `said` is the judge's own text if `text` replaces it, else empty."""
 
     text: str
     said: str = ""
 
 
-def name_answers(reason: str, first: str, second: str) -> list[Piece]:
+def name_answers(reason: str, first: str, second: str) -> list[ReasonPiece]:
     """Cut a reason into pieces in which the answers have names, such as king and challenger, by the order shown."""
     return [piece for piece in _pieces(reason, first, second) if piece.text]
 
@@ -55,7 +55,7 @@ def named_text(reason: str, first: str, second: str) -> str:
     return "".join(piece.text for piece in name_answers(reason, first, second))
 
 
-def _pieces(reason: str, first: str, second: str) -> Iterator[Piece]:
+def _pieces(reason: str, first: str, second: str) -> Iterator[ReasonPiece]:
     quotes = [match.span() for match in _QUOTED.finditer(reason)]
     counted = _COUNTED.search(reason)
     position = 0
@@ -74,7 +74,7 @@ def _pieces(reason: str, first: str, second: str) -> Iterator[Piece]:
             text = f"{names[0]} {between.group() if between else 'and'} {names[1]}"
         if said[0].isupper() and _NEW_SENTENCE.search(reason[:start]):
             text = text[0].upper() + text[1:]
-        yield Piece(reason[position:start])
-        yield Piece(text, said)
+        yield ReasonPiece(reason[position:start])
+        yield ReasonPiece(text, said)
         position = end
-    yield Piece(reason[position:])
+    yield ReasonPiece(reason[position:])

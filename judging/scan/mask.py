@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from judging.scan.rules import BY_NAME
-from judging.scan.scan import Finding
+from judging.scan.scan import ScanFinding
 
 _NUMBERED = re.compile(rf"<({'|'.join(sorted({rule.mask for rule in BY_NAME.values()}))})_\d+>")
 
@@ -17,7 +17,7 @@ class Masks:
         self._placeholders: dict[tuple[str, str], str] = {}
         self._numbers: dict[str, int] = {}
 
-    def apply(self, text: str, findings: Iterable[Finding], masked: Callable[[Finding], bool]) -> str:
+    def apply(self, text: str, findings: Iterable[ScanFinding], masked: Callable[[ScanFinding], bool]) -> str:
         """Return the text with those findings replaced for which `masked` is true. Findings are in their order and do
         not overlap."""
         parts: list[str] = []

@@ -26,7 +26,7 @@ _DECODED_RULES = Searches(*(rule for rule in RULES if rule.kind != CONTROL))
 _LISTS = (list, tuple)
 
 
-class Finding(NamedTuple):
+class ScanFinding(NamedTuple):
     """A rule's finding: characters `start` to `end` of the text."""
 
     rule: str
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
         return BY_NAME[self.rule].kind
 
 
-def scan(text: str) -> tuple[Finding, ...]:
+def scan(text: str) -> tuple[ScanFinding, ...]:
     """Return the findings in their order. Where two overlap, the earlier rule of `RULES` counts: a known vendor's key
     goes before a value that only looks random.
 
@@ -49,7 +49,7 @@ def scan(text: str) -> tuple[Finding, ...]:
     return _scan(text, _RULES.likely(text), DECODERS.likely(text))
 
 
-def scan_each(texts: Iterable[str]) -> Iterator[tuple[Finding, ...]]:
+def scan_each(texts: Iterable[str]) -> Iterator[tuple[ScanFinding, ...]]:
     """Yield the findings of each text, as `scan` returns them. Most of the time of a short text is to know that nearly
     no rule is about it, which is asked once for many."""
     for block in _blocks(texts):
@@ -75,9 +75,9 @@ def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _scan(text: str, rules: Sequence[Rule], decoders: Sequence[Decoder]) -> tuple[Finding, ...]:
+def _scan(text: str, rules: Sequence[Rule], decoders: Sequence[Decoder]) -> tuple[ScanFinding, ...]:
     found = _found(text, rules) if rules else []
-    read: list[Finding] = []
+    read: list[ScanFinding] = []
     for view in views(text, decoders) if decoders else ():
         # The longest first: a value that is put together goes before a finding in one of its pieces.
         for rule, *span in sorted(
@@ -85,29 +85,29 @@ def _scan(text: str, rules: Sequence[Rule], decoders: Sequence[Decoder]) -> tupl
         ):
             for start, end in view.spans(*span):
                 if _is_free(start, end, read):
-                    insort(read, Finding(rule, start, end), key=_START)
+                    insort(read, ScanFinding(rule, start, end), key=_START)
     if not read:
         return tuple(found)
     others = (one for one in found if _is_free(one.start, one.end, read))
     return tuple(sorted([*read, *others], key=_START))
 
 
-def _is_free(start: int, end: int, found: Sequence[Finding]) -> bool:
+def _is_free(start: int, end: int, found: Sequence[ScanFinding]) -> bool:
     """Return whether none of the findings, which are in their order and apart, overlaps these characters."""
     before = bisect_left(found, end, key=_START)
     return before == 0 or found[before - 1].end <= start
 
 
-def _found(text: str, rules: Sequence[Rule]) -> list[Finding]:
-    found: list[Finding] = []
+def _found(text: str, rules: Sequence[Rule]) -> list[ScanFinding]:
+    found: list[ScanFinding] = []
     for rule in rules:
         spans = list(rule.find(text))
         if not spans:
             continue
-        kept: list[Finding] = []
+        kept: list[ScanFinding] = []
         for start, end in sorted(spans):
             if _is_free(start, end, found) and (not kept or kept[-1].end <= start):
-                kept.append(Finding(rule.name, start, end))
+                kept.append(ScanFinding(rule.name, start, end))
         found = sorted(found + kept, key=_START)
     return found
 
@@ -147,5 +147,5 @@ def rule_set_version() -> str:
     return digest.hexdigest()[:16]
 
 
-def kinds_of(findings: Iterable[Finding]) -> set[Kind]:
+def kinds_of(findings: Iterable[ScanFinding]) -> set[Kind]:
     return {finding.kind for finding in findings}

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from judging.shell.words import Token, tokens
+from judging.shell.words import ShellToken, tokens
 
 _OPENERS = frozenset({"if", "while", "until", "for", "select", "case", "{", "[["})
 _CLOSERS = frozenset({"fi", "done", "esac", "}"})
@@ -55,12 +55,12 @@ class _Splitter:
     def __init__(self, script: str) -> None:
         self.script = script
         self.commands: list[Command] = []
-        self.current: list[Token] = []
+        self.current: list[ShellToken] = []
         self.bodies: list[str] = []
         self.opened: list[str] = []
         self.expects_command = True
 
-    def add(self, token: Token) -> None:
+    def add(self, token: ShellToken) -> None:
         if token.kind == "body":
             self._take_body(token.text)
         elif token.kind == "word":
@@ -92,7 +92,7 @@ class _Splitter:
         done = self.commands[-1]
         self.commands[-1] = Command(done.text, done.words, f"{done.body}\n{text}" if done.body else text)
 
-    def _take_word(self, token: Token) -> None:
+    def _take_word(self, token: ShellToken) -> None:
         self.current.append(token)
         if token.text == "]]" and self.opened and self.opened[-1] == "[[":
             self.opened.pop()
@@ -108,7 +108,7 @@ class _Splitter:
             self.opened.append(token.text)
         self.expects_command = token.text in _LEADS_ON or re.fullmatch(r"\w+=.*", token.text, re.DOTALL) is not None
 
-    def _take_parenthesis(self, token: Token) -> None:
+    def _take_parenthesis(self, token: ShellToken) -> None:
         self.current.append(token)
         if token.text == "(":
             self.opened.append("(")

@@ -15,7 +15,7 @@ _END_OF_EDIT = re.compile(r"^[ \t]*end_of_edit[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ShellToken:
     """`kind` is word, operator or body. A word's text is without its quotes; `quoted` says whether it had any."""
 
     kind: str
@@ -29,7 +29,7 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def tokens(script: str) -> Iterator[Token]:
+def tokens(script: str) -> Iterator[ShellToken]:
     """Yield the tokens of a script in order. An unclosed quote runs to the end of the script."""
     return _Reader(script).read()
 
@@ -41,7 +41,7 @@ class _Reader:
         self.heredocs: list[tuple[str, bool]] = []
         self.starts_line = True
 
-    def read(self) -> Iterator[Token]:
+    def read(self) -> Iterator[ShellToken]:
         script, size = self.script, len(self.script)
         while self.at < size:
             char = script[self.at]
@@ -59,37 +59,37 @@ class _Reader:
                 self.starts_line = False
                 yield self._word()
 
-    def _operator(self, operator: re.Match[str]) -> Iterator[Token]:
+    def _operator(self, operator: re.Match[str]) -> Iterator[ShellToken]:
         self.at = operator.end()
-        yield Token("operator", operator[0], operator.start(), operator.end())
+        yield ShellToken("operator", operator[0], operator.start(), operator.end())
         self.starts_line = operator[0] == "\n"
         if self.starts_line and self.heredocs:
             for word, dashed in self.heredocs:
                 yield self._heredoc_body(word, dashed)
             self.heredocs = []
 
-    def _swe_edit(self, edit: re.Match[str]) -> Iterator[Token]:
+    def _swe_edit(self, edit: re.Match[str]) -> Iterator[ShellToken]:
         position = edit.start()
         for word in edit[0].split():
-            yield Token("word", word, position, position + len(word))
+            yield ShellToken("word", word, position, position + len(word))
             position = edit.end() - 1
         closing = _END_OF_EDIT.search(self.script, edit.end())
         stop = closing.start() if closing else len(self.script)
-        yield Token("body", self.script[edit.end() : stop], edit.end(), stop)
+        yield ShellToken("body", self.script[edit.end() : stop], edit.end(), stop)
         self.at = closing.end() if closing else stop
         self.starts_line = False
 
-    def _heredoc_body(self, word: str, dashed: bool) -> Token:
+    def _heredoc_body(self, word: str, dashed: bool) -> ShellToken:
         start = self.at
         while self.at < len(self.script):
             line_start, line_end = self.at, self._line_end()
             line = self.script[line_start:line_end].rstrip("\r")
             self.at = min(line_end + 1, len(self.script))
             if (line.lstrip("\t") if dashed else line) == word:
-                return Token("body", self.script[start:line_start], start, line_start)
-        return Token("body", self.script[start:], start, len(self.script))
+                return ShellToken("body", self.script[start:line_start], start, line_start)
+        return ShellToken("body", self.script[start:], start, len(self.script))
 
-    def _word(self) -> Token:
+    def _word(self) -> ShellToken:
         script, start = self.script, self.at
         parts: list[str] = []
         quoted = False
@@ -118,7 +118,7 @@ class _Reader:
                 self.at += 1
             else:
                 break
-        return Token("word", "".join(parts), start, self.at, quoted)
+        return ShellToken("word", "".join(parts), start, self.at, quoted)
 
     def _redirect(self) -> str:
         script = self.script

@@ -10,7 +10,7 @@ import numpy as np
 from judging.panel.scoring import DuelScore
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
 from judging.statistics.judges.controls import ControlFigures, takes_bribes
-from judging.statistics.paired import Said
+from judging.statistics.paired import PairedVerdict
 
 # A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.
 MIN_PARSED = 0.5
@@ -29,14 +29,14 @@ TELLS_COPIES = 19
 DRAW = (0.5, 0.5)
 
 
-class Decision(StrEnum):
+class GateDecision(StrEnum):
     ACCEPTED = "accepted"
     NOT_ACCEPTED = "not accepted"
     UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class WithoutJudges:
     """The gate without `judges`: one judge, judges that give the same replies, two of these, or all that are not
     informative."""
 
@@ -80,10 +80,10 @@ class GateResult:
     informative: tuple[str, ...]
     not_informative: Mapping[str, str]
     undecided_without: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[WithoutJudges, ...]
     basis: str
     compared: str
-    decision: Decision
+    decision: GateDecision
     accepted: bool
     reasons: tuple[str, ...]
 
@@ -128,10 +128,10 @@ def acceptance(
     columns = np.stack([_margins(votes, panel, judges, needed) for judges in panels], axis=1)
     bounds, found = gates(duels, columns, settings)
     whole, by_informative = found[:2]
-    left_out = tuple(LeftOut(*pair) for pair in zip((*groups, *pairs), found[2:], strict=True))
+    left_out = tuple(WithoutJudges(*pair) for pair in zip((*groups, *pairs), found[2:], strict=True))
     turns = _turned(left_out, by_informative, len(groups))
     if unknown and not whole.objections and by_informative.objections:
-        turns.insert(0, _Turn(tuple(unknown), _turn(LeftOut(tuple(unknown), by_informative))))
+        turns.insert(0, _Turn(tuple(unknown), _turn(WithoutJudges(tuple(unknown), by_informative))))
     enough = len(informative) >= ENOUGH_INFORMATIVE
     told = 0 if groups or not enough else _told_by_two(duels, informative)
     are_copies = told >= TELLS_COPIES
@@ -145,7 +145,7 @@ def acceptance(
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
     is_known = enough and not are_copies
-    said = _compared_by_all(duels, columns[:, 1:], settings) if is_known else Said.NOT_KNOWN
+    said = _compared_by_all(duels, columns[:, 1:], settings) if is_known else PairedVerdict.NOT_KNOWN
     return GateResult(
         margin=whole.margin,
         lcb=whole.lcb,
@@ -166,7 +166,11 @@ def acceptance(
         left_out=left_out[: len(groups)],
         basis=_basis(panel, unknown, groups, told) + _about_one_repository(duels),
         compared=said.within(f"{settings.equivalent_within:g} points"),
-        decision=Decision.UNDECIDED if undecided or few else Decision.NOT_ACCEPTED if reasons else Decision.ACCEPTED,
+        decision=GateDecision.UNDECIDED
+        if undecided or few
+        else GateDecision.NOT_ACCEPTED
+        if reasons
+        else GateDecision.ACCEPTED,
         accepted=not reasons,
         reasons=reasons,
     )
@@ -242,13 +246,13 @@ def _margins(votes: Floats, panel: Sequence[str], judges: Sequence[str], needed:
     return margins
 
 
-def _compared_by_all(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> Said:
+def _compared_by_all(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -> PairedVerdict:
     """Return the verdict on which all panels agree, the less sure one of two differences."""
     said = [compared(duels, column, settings) for column in columns.T]
     ahead = {float(np.sign(np.nansum(column))) for column in columns.T}
     if all(each.is_different for each in said) and len(ahead) == 1:
-        return Said.LIKELY if Said.LIKELY in said else Said.CLEAR
-    return said[0] if len(set(said)) == 1 and not said[0].is_different else Said.NOT_KNOWN
+        return PairedVerdict.LIKELY if PairedVerdict.LIKELY in said else PairedVerdict.CLEAR
+    return said[0] if len(set(said)) == 1 and not said[0].is_different else PairedVerdict.NOT_KNOWN
 
 
 def _left_out_groups(
@@ -291,7 +295,7 @@ class _Turn:
     reason: str
 
 
-def _turned(left_out: Sequence[LeftOut], gate: PanelGate, groups: int) -> list[_Turn]:
+def _turned(left_out: Sequence[WithoutJudges], gate: PanelGate, groups: int) -> list[_Turn]:
     """Return the reasons for undecided: the gate turns without one judge, or an acceptance turns without two.
 
     Of two judges, one against one is a split, and of three, two against one: either side may be the one that is wrong.
@@ -318,7 +322,7 @@ def _turned(left_out: Sequence[LeftOut], gate: PanelGate, groups: int) -> list[_
     return [_Turn((), _turn(each)) for each in without_two[:1]]
 
 
-def _leaves(pair: LeftOut, one: LeftOut) -> bool:
+def _leaves(pair: WithoutJudges, one: WithoutJudges) -> bool:
     """Whether `pair` leaves out `one` and others, and then the challenger is not accepted."""
     return set(one.judges) < set(pair.judges) and bool(pair.gate.objections)
 
@@ -327,7 +331,7 @@ _SPLIT = "undecided: the judges split 2 : 1, and nothing tells which side is rig
 _EVEN_SPLIT = "undecided: the judges split 1 : 1, and nothing tells which one is right"
 
 
-def _turn(left: LeftOut) -> str:
+def _turn(left: WithoutJudges) -> str:
     without = f"undecided: without {_listed(left.judges)} it would "
     if left.gate.objections:
         return f"{without}not be accepted ({'; '.join(left.gate.objections)})"

@@ -24,7 +24,7 @@ FEW_CLUSTERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Clusters:
+class RowClusters:
     """The cluster of each row, as a number from 0, and their kind: `repo`, `instance_id` or `turn`."""
 
     numbers: NDArray[np.intp]
@@ -32,7 +32,7 @@ class Clusters:
     by: str
 
 
-def choose_clusters(repos: Sequence[str], instances: Sequence[str]) -> Clusters:
+def choose_clusters(repos: Sequence[str], instances: Sequence[str]) -> RowClusters:
     """Return the coarser of both groupings that still gives 10 clusters, or the finer one if neither does.
 
     A row without a repository belongs to its instance; one without either is a cluster of its own.
@@ -41,12 +41,12 @@ def choose_clusters(repos: Sequence[str], instances: Sequence[str]) -> Clusters:
     return next((clusters for clusters in groupings if clusters.count >= FEW_CLUSTERS), groupings[-1])
 
 
-def coarsest_clusters(repos: Sequence[str], instances: Sequence[str]) -> Clusters:
+def coarsest_clusters(repos: Sequence[str], instances: Sequence[str]) -> RowClusters:
     """Return the coarser of both groupings, however few clusters it has."""
     return _groupings(repos, instances)[0]
 
 
-def _groupings(repos: Sequence[str], instances: Sequence[str]) -> list[Clusters]:
+def _groupings(repos: Sequence[str], instances: Sequence[str]) -> list[RowClusters]:
     alone = [(instance, "") if instance else ("", str(row)) for row, instance in enumerate(instances)]
     groupings = [_numbered(alone, "instance_id" if any(instances) else "turn")]
     if any(repos):
@@ -55,11 +55,11 @@ def _groupings(repos: Sequence[str], instances: Sequence[str]) -> list[Clusters]
     return sorted(groupings, key=lambda clusters: clusters.count)  # stable: of equals, the repositories
 
 
-def every_row(rows: int) -> Clusters:
-    return Clusters(np.arange(rows), rows, "turn")
+def every_row(rows: int) -> RowClusters:
+    return RowClusters(np.arange(rows), rows, "turn")
 
 
-def lower_bounds(values: Floats, clusters: Clusters, *, quantile: float, resamples: int, seed: int) -> list[float]:
+def lower_bounds(values: Floats, clusters: RowClusters, *, quantile: float, resamples: int, seed: int) -> list[float]:
     """Return for each column of `values` (rows × columns, NaN for missing) the lower bound of its mean.
 
     The bound is a quantile of the means of `resamples` resamples of whole clusters, the same ones for all columns. The
@@ -83,7 +83,7 @@ def lower_bounds(values: Floats, clusters: Clusters, *, quantile: float, resampl
     return [_bound(sums[:, n], sizes[:, n], means[:, n], quantile) for n in range(values.shape[1])]
 
 
-def jackknife_bounds(values: Floats, clusters: Clusters, *, quantile: float) -> list[float]:
+def jackknife_bounds(values: Floats, clusters: RowClusters, *, quantile: float) -> list[float]:
     """Return for each column of `values` (rows × columns, NaN for missing) a lower bound of its mean that holds for few
     clusters of uneven size: Student's t with the standard error of the means without each cluster.
 
@@ -106,13 +106,13 @@ def _jackknife(sums: Floats, sizes: Floats, quantile: float) -> float:
     return round(mean + t_quantile(count - 1, quantile) * error, DECIMALS)
 
 
-def _numbered(names: Sequence[tuple[str, ...]], by: str) -> Clusters:
+def _numbered(names: Sequence[tuple[str, ...]], by: str) -> RowClusters:
     numbers: dict[tuple[str, ...], int] = {}
     rows = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.intp)
-    return Clusters(rows, len(numbers), by)
+    return RowClusters(rows, len(numbers), by)
 
 
-def _cluster_sums(values: Floats, clusters: Clusters) -> Floats:
+def _cluster_sums(values: Floats, clusters: RowClusters) -> Floats:
     columns = [np.bincount(clusters.numbers, column, clusters.count) for column in values.T]
     sums: Floats = np.stack(columns, axis=1).astype(np.float64).round(DECIMALS)
     return sums

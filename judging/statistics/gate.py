@@ -19,7 +19,7 @@ from judging.statistics.bounds import (
     lower_bounds,
 )
 from judging.statistics.equivalence import tost
-from judging.statistics.paired import Said
+from judging.statistics.paired import PairedVerdict
 from judging.statistics.sign_flip import sign_flip
 
 Floats = NDArray[np.float64]
@@ -145,17 +145,17 @@ def bounds(duels: Sequence[GateDuel], columns: Floats, settings: GateSettings) -
     return Bounds(clusters.count, clusters.by, tuple(lower), tuple(filled), chosen.by)
 
 
-def compared(duels: Sequence[GateDuel], column: Floats, settings: GateSettings) -> Said:
+def compared(duels: Sequence[GateDuel], column: Floats, settings: GateSettings) -> PairedVerdict:
     """Return whether the two sides are different, equivalent, or neither is known."""
     rows = [int(row) for row in np.flatnonzero(~np.isnan(column))]
     chosen = choose_clusters([duels[row].repo for row in rows], [duels[row].instance_id for row in rows])
     if chosen.count < settings.min_clusters:
-        return Said.NOT_KNOWN
+        return PairedVerdict.NOT_KNOWN
     clusters = chosen if settings.cluster else every_row(len(rows))
     sums = np.bincount(clusters.numbers, column[rows]).astype(np.float64).round(DECIMALS)
     sizes = np.bincount(clusters.numbers).astype(np.float64)
     equivalence = tost(sums, sizes, margin=settings.equivalent_within, spread=-LOWEST)
-    return Said.at(sign_flip(sums, seed=settings.seed), equivalence)
+    return PairedVerdict.at(sign_flip(sums, seed=settings.seed), equivalence)
 
 
 def unclustered(column: Floats, settings: GateSettings) -> float | None:

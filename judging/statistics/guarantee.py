@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class SetLevel:
     """The `samples` of a set with a score of at least `threshold`, the `looks` at them and the `errors` among these.
 
     With clusters, `clusters` counts those with a look, and `cluster_errors` the errors among the first look at each;
@@ -61,7 +61,7 @@ def levels_of(
     scores: ArrayLike,
     errors: ArrayLike,
     clusters: Sequence[str] | None = None,
-) -> list[Level]:
+) -> list[SetLevel]:
     """Return a level per threshold. `scores`, `errors` and `clusters` are those of the looks, in the order in which
     they were drawn."""
     score, error = np.asarray(scores, dtype=np.float64), np.asarray(errors, dtype=bool)
@@ -69,7 +69,7 @@ def levels_of(
     levels = []
     for threshold, count in zip(thresholds, samples, strict=True):
         above = score >= threshold
-        level = Level(float(threshold), int(count), int(above.sum()), int(error[above].sum()))
+        level = SetLevel(float(threshold), int(count), int(above.sum()), int(error[above].sum()))
         if numbers is not None:
             _, first = np.unique(numbers[above], return_index=True)
             level = replace(level, clusters=len(first), cluster_errors=int(error[above][first].sum()))
@@ -110,7 +110,7 @@ def last_passed(p: ArrayLike, at_best: ArrayLike, delta: float) -> Counts:
     return np.where(passed.any(axis=-1), last, -1)
 
 
-def proven(levels: Sequence[Level], alpha: float, delta: float) -> Level | None:
+def proven(levels: Sequence[SetLevel], alpha: float, delta: float) -> SetLevel | None:
     """Return the loosest level of which at most α of the unseen samples are errors, with confidence 1 − δ; None if the
     looks prove none. With clusters a second test must pass, which counts one look per cluster as if clusters were
     drawn."""
@@ -129,7 +129,7 @@ def proven(levels: Sequence[Level], alpha: float, delta: float) -> Level | None:
     return None if last < 0 else levels[last]
 
 
-def holds(levels: Sequence[Level], alpha: float, delta: float, *, threshold: float, approved: int) -> bool:
+def holds(levels: Sequence[SetLevel], alpha: float, delta: float, *, threshold: float, approved: int) -> bool:
     """Return whether the looks prove the level of this threshold, and the promise about those `approved` of it.
 
     They can be fewer than all unseen ones, for instance because people decided some since. That is the last test of the
@@ -142,12 +142,12 @@ def holds(levels: Sequence[Level], alpha: float, delta: float, *, threshold: flo
     return bool(chance_if_broken(level.errors, level.looks, level.samples, alpha, approved) <= delta)
 
 
-def expected(levels: Sequence[Level], alpha: float) -> Level | None:
+def expected(levels: Sequence[SetLevel], alpha: float) -> SetLevel | None:
     """Return the loosest level whose looks have at most the share α of errors, as if they were the whole truth."""
     return next((one for one in reversed(levels) if one.looks and one.errors <= alpha * one.looks), None)
 
 
-def with_looks(levels: Sequence[Level], looks: int, drawn: int) -> list[Level]:
+def with_looks(levels: Sequence[SetLevel], looks: int, drawn: int) -> list[SetLevel]:
     """Return the levels of an audit of `looks`, with the errors that it has if its looks are like the `drawn` ones."""
     times = looks / drawn
     scaled = []

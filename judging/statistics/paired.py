@@ -21,7 +21,7 @@ RESAMPLES = 10_000
 LIKELY_BELOW, CLEAR_BELOW = 0.05, 0.01
 
 
-class Said(StrEnum):
+class PairedVerdict(StrEnum):
     """The verdict that two tests support: that of a difference, and that of none as large as a margin."""
 
     NOT_KNOWN = "not known"
@@ -30,7 +30,7 @@ class Said(StrEnum):
     CLEAR = "clearly different"
 
     @classmethod
-    def at(cls, p: float, equivalence: float = 1.0) -> "Said":
+    def at(cls, p: float, equivalence: float = 1.0) -> "PairedVerdict":
         """`p` is that of no difference, `equivalence` that of a difference as large as the margin (`tost`)."""
         if p < LIKELY_BELOW:
             return cls.CLEAR if p < CLEAR_BELOW else cls.LIKELY
@@ -38,15 +38,15 @@ class Said(StrEnum):
 
     @property
     def is_different(self) -> bool:
-        return self in (Said.LIKELY, Said.CLEAR)
+        return self in (PairedVerdict.LIKELY, PairedVerdict.CLEAR)
 
     def within(self, margin: str) -> str:
         """The verdict in words, with the margin of an equivalence."""
-        return f"{self} within {margin}" if self == Said.EQUIVALENT else self.value
+        return f"{self} within {margin}" if self == PairedVerdict.EQUIVALENT else self.value
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MeanDifference:
     """The mean of (after − before) over `rows` pairs in `tasks` clusters, in the values' own unit.
 
     `interval` is at 95 %. `p` is that of the sign-flip test over tasks, `equivalence` that of two one-sided tests
@@ -64,8 +64,8 @@ class Difference:
     tasks: int
 
     @property
-    def said(self) -> Said:
-        return Said.at(self.p, self.equivalence)
+    def said(self) -> PairedVerdict:
+        return PairedVerdict.at(self.p, self.equivalence)
 
     def tasks_to_be_clear(self, comparisons: int) -> int | None:
         """Return how many tasks a difference of this size and spread needs to be just clear among so many comparisons.
@@ -111,7 +111,7 @@ def difference(
     margin: float = 0.0,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> Difference:
+) -> MeanDifference:
     """The paired bootstrap of the mean difference, rows of one task drawn together.
 
     Percentile intervals, expanded for few tasks: the tail probability is Φ(−√(n / (n − 1)) · t(α/2, n − 1)), after
@@ -144,7 +144,7 @@ def difference(
     own = sums[:, 0].round(_DECIMALS)
     mean = float(own.mean())
     ratio = float((own**2).mean()) / mean**2 if abs(mean) > 10**-_DECIMALS else math.inf
-    return Difference(
+    return MeanDifference(
         delta=round(delta, _DECIMALS) + 0.0,
         interval=interval,
         p=sign_flip(own, seed=seed),

@@ -12,7 +12,7 @@ LEVEL = 0.05
 LIKELY_LEVEL = 0.2
 
 
-class Verdict(StrEnum):
+class ActionVerdict(StrEnum):
     """The result of a comparison of two actions. `LIKELY` is better, but not proven."""
 
     BETTER = "better"
@@ -53,7 +53,7 @@ class Advantage:
 
     difference: float
     interval: Interval
-    verdict: Verdict
+    verdict: ActionVerdict
 
 
 def advantage(value: Value, other: Value, *, looks: int = 1, margin: float = 0.2) -> Advantage:
@@ -66,11 +66,11 @@ def advantage(value: Value, other: Value, *, looks: int = 1, margin: float = 0.2
     """
     difference, found = _difference(value, other, LEVEL, looks)
     if found.low > 0 or found.high < 0:
-        verdict = Verdict.BETTER if found.low > 0 else Verdict.WORSE
+        verdict = ActionVerdict.BETTER if found.low > 0 else ActionVerdict.WORSE
     elif -margin <= found.low and found.high <= margin:
-        verdict = Verdict.ALIKE
+        verdict = ActionVerdict.ALIKE
     else:
-        verdict = Verdict.LIKELY if _difference(value, other, LIKELY_LEVEL, 1)[1].low > 0 else Verdict.OPEN
+        verdict = ActionVerdict.LIKELY if _difference(value, other, LIKELY_LEVEL, 1)[1].low > 0 else ActionVerdict.OPEN
     return Advantage(difference, found, verdict)
 
 

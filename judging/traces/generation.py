@@ -37,7 +37,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundGenerations:
     """The contents of a document: `generations`, the number of model calls recorded `without_content`, and in
     `unreadable` the reason for each unreadable part."""
 

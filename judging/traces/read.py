@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judging.traces.generation import (
-    Found,
+    FoundGenerations,
     Generation,
     Json,
     Message,
@@ -24,7 +24,7 @@ from judging.traces.generation import (
     refuse_deep,
     tools_of,
 )
-from judging.traces.spans import DETAILS, Event, Span, event_of, is_spans, span_of, spans_of
+from judging.traces.spans import DETAILS, Span, SpanEvent, event_of, is_spans, span_of, spans_of
 
 # Operations of the GenAI conventions that are no call of a model: their messages repeat those of the calls in them.
 NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
@@ -45,28 +45,28 @@ def is_langfuse(row: Json) -> bool:
     return bool(_observations(row))
 
 
-def read_trace(row: Json) -> Found:
+def read_trace(row: Json) -> FoundGenerations:
     """Return the model calls in one document: a file, or one line of it."""
     found, unreadable = read_calls(row)
     calls = [call.choices for call in found if call.choices is not None]
-    return Found([one for call in calls for one in call], sum(not call for call in calls), unreadable)
+    return FoundGenerations([one for call in calls for one in call], sum(not call for call in calls), unreadable)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class TracedCall:
     """A span and the choices of the model that it recorded: None if it is no call of a model."""
 
     span: Span
     choices: list[Generation] | None
 
 
-def read_calls(row: Json) -> tuple[list[Call], list[str]]:
+def read_calls(row: Json) -> tuple[list[TracedCall], list[str]]:
     """Return the spans of one document, and why others cannot be read. Observations of Langfuse are spans too."""
     if is_langfuse(row):
         found, reasons = _langfuse_rows(row)
-        return [Call(_span_of_observation(one), _observation(one)) for one in found], reasons
+        return [TracedCall(_span_of_observation(one), _observation(one)) for one in found], reasons
     spans, reasons = spans_of(row)
-    return [Call(span, _span(span)) for span in spans], reasons
+    return [TracedCall(span, _span(span)) for span in spans], reasons
 
 
 def _span_of_observation(row: Json) -> Span:
@@ -202,7 +202,7 @@ def _messages(gen_ai: Json) -> tuple[list[Message], list[Message], list[object]]
     return given, outputs, tools_of(_at(gen_ai, "tool", "definitions"))
 
 
-def _events(events: Sequence[Event]) -> tuple[list[Message], list[Message]]:
+def _events(events: Sequence[SpanEvent]) -> tuple[list[Message], list[Message]]:
     """Return the messages of events for each message, whose role is in the event's name."""
     given: list[Message] = []
     outputs: list[Message] = []
@@ -216,7 +216,7 @@ def _events(events: Sequence[Event]) -> tuple[list[Message], list[Message]]:
     return given, outputs
 
 
-def _content_events(events: Sequence[Event]) -> tuple[object, object] | None:
+def _content_events(events: Sequence[SpanEvent]) -> tuple[object, object] | None:
     found = {event.name: _object(event.attributes.get("gen_ai")) for event in events}
     prompt, completion = (found.get(f"gen_ai.content.{name}", {}).get(name) for name in ("prompt", "completion"))
     return (prompt, completion) if prompt and completion else None

@@ -15,7 +15,7 @@ _INDEX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class SpanEvent:
     """An event of a span. `attributes` also has the fields of a log record's body."""
 
     name: str
@@ -32,7 +32,7 @@ class Span:
     name: str
     trace: str
     attributes: dict[str, object]
-    events: list[Event] = field(default_factory=list)
+    events: list[SpanEvent] = field(default_factory=list)
     id: str = ""
     parent: str = ""
     start: str = ""
@@ -141,7 +141,7 @@ def span_of(given: object) -> Span:
     attributes = {key.removeprefix("attributes."): value for key, value in row.items() if key.startswith("attributes.")}
     attributes |= _attributes(row.get("attributes"))
     events = [
-        Event(str(event.get("name", "")), nested(_attributes(event.get("attributes"))))
+        SpanEvent(str(event.get("name", "")), nested(_attributes(event.get("attributes"))))
         for event in listed(row.get("events"))
         if isinstance(event, Mapping)
     ]
@@ -179,13 +179,13 @@ def record_rows(row: Json) -> Iterator[tuple[object, object]]:
                 yield _resource(entry), record
 
 
-def event_of(given: object) -> Event:
+def event_of(given: object) -> SpanEvent:
     """Return the event that a log record is. Older SDKs have its name as an attribute. Raises `Unreadable`."""
     record = _readable(given)
     attributes = _attributes(record.get("attributes"))
     name = record.get("eventName") or record.get("event_name") or attributes.get("event.name", "")
     body = _value(record.get("body"))
-    return Event(str(name), nested({**attributes, **(body if isinstance(body, dict) else {})}))
+    return SpanEvent(str(name), nested({**attributes, **(body if isinstance(body, dict) else {})}))
 
 
 def time_of(record: Json) -> int:
@@ -212,7 +212,7 @@ def _logged(row: Json) -> tuple[list[Span], list[str]]:
     Messages without a span could be of any call: each is a span of its own, which is no whole call.
     """
     spans: list[Span] = []
-    calls: dict[tuple[str, str], list[Event]] = {}
+    calls: dict[tuple[str, str], list[SpanEvent]] = {}
     broken: set[tuple[str, str]] = set()
     reasons: list[str] = []
     for _, given in record_rows(row):

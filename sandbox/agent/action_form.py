@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import cast
 
 from sandbox.agent.json_schema import Schema, alternatives, example, mapping_in, plain_schema
-from sandbox.agent.tools import Call, Tool
+from sandbox.agent.tools import RequestedCall, Tool
 from sandbox.errors import UnknownAction
 
 COMMAND_FIELDS = ("command", "action", "message", "text")
@@ -26,7 +26,7 @@ WORD_LENGTH, LONGEST_REPLY, MOST_OBJECTS = 64, 200_000, 20
 TRUE, FALSE = ("true", "yes"), ("false", "no")
 
 
-class Kind(StrEnum):
+class ActionKind(StrEnum):
     """`command` is a text that the caller finds in the reply; `tools` are calls of an MCP server's tools."""
 
     COMMAND = "command"
@@ -43,7 +43,7 @@ class ActionForm:
     sets that is no object. `constants` are sent with every action. `about` is the server's description of its actions,
     `whole` its schema if that is no list of fields."""
 
-    kind: Kind
+    kind: ActionKind
     fields: Mapping[str, Schema]
     required: tuple[str, ...] = ()
     constants: Mapping[str, object] = field(default_factory=dict)
@@ -64,42 +64,42 @@ class ActionForm:
             raise UnknownAction(
                 f"the field `{named}` of its actions takes {_takes(self.fields[named], named)}, no command"
             )
-        return replace(self, kind=Kind.COMMAND, main=named)
+        return replace(self, kind=ActionKind.COMMAND, main=named)
 
     def read(self, reply: str) -> str | None:
         """Return the action in a model's reply as text, or None if the reply has none of this form."""
         text = reply.strip()[:LONGEST_REPLY]
-        if self.kind == Kind.COMMAND:
+        if self.kind == ActionKind.COMMAND:
             return text or None
         if found := self._object(text):
             return json.dumps(found, ensure_ascii=False)
-        if self.kind in (Kind.OBJECT, Kind.TOOLS):
+        if self.kind in (ActionKind.OBJECT, ActionKind.TOOLS):
             return None
-        if self.kind == Kind.VALUE:
+        if self.kind == ActionKind.VALUE:
             blocks, _ = _fenced(text)
             value = value_in(blocks[0] if blocks else text, self.fields[self.main])
             return None if value is None else value if isinstance(value, str) else json.dumps(value)
         _, opening, last = text.rpartition(f"</{self.main}>")[0].rpartition(f"<{self.main}>")
         text = last.strip() if opening else text
         blocks, outside = _fenced(text)
-        if blocks and (self.kind == Kind.CODE or not outside.strip()):
+        if blocks and (self.kind == ActionKind.CODE or not outside.strip()):
             return "\n".join(block.rstrip("\n") for block in blocks) or None
         return text or None
 
     def payload(self, action: str) -> dict[str, object]:
         """Return the server's action for an action that `read` returned."""
-        if self.kind == Kind.COMMAND:
+        if self.kind == ActionKind.COMMAND:
             return {**self.constants, self.main: action}
         if found := self._fitting(_json(action)):
             return {**self.constants, **found}
-        value = value_in(action, self.fields[self.main]) if self.kind == Kind.VALUE else action
+        value = value_in(action, self.fields[self.main]) if self.kind == ActionKind.VALUE else action
         return {**self.constants, self.main: value}
 
     def instructions(self, tools: Sequence[Tool] = ()) -> str:
         """Return the text that tells a model the form of its replies."""
-        if self.kind == Kind.COMMAND:
+        if self.kind == ActionKind.COMMAND:
             return ""
-        if self.kind == Kind.TOOLS:
+        if self.kind == ActionKind.TOOLS:
             lines = [
                 f"- {tool.name}: {tool.description.strip()}\n  arguments: {_dumps(tool.parameters)}" for tool in tools
             ]
@@ -109,7 +109,7 @@ class ActionForm:
             )
         whole = f"JSON object, by this schema:\n{_dumps(self._schema())}"
         about = [f"The environment says of its actions: {self.about}"] if self.about else []
-        if self.kind == Kind.OBJECT:
+        if self.kind == ActionKind.OBJECT:
             return "\n".join([*about, f"Reply with one action and nothing else, as a {whole}"])
         schema = self.fields[self.main]
         meaning = f" ({schema['description']})" if schema.get("description") else ""
@@ -122,7 +122,7 @@ class ActionForm:
         legal = [value[0] for name, value in seen.items() if LEGAL.search(name) and isinstance(value, list) and value]
         if self.main:
             yield from ({**self.constants, self.main: value} for value in legal)
-        if self.kind == Kind.TOOLS:
+        if self.kind == ActionKind.TOOLS:
             yield {"type": "list_tools"}
         else:
             names = self.required or ((self.main,) if self.main else ())
@@ -134,7 +134,7 @@ class ActionForm:
     def _object(self, text: str) -> dict[str, object] | None:
         """The first JSON object in the text that has this form."""
         whole = self._fitting(_json(text))
-        if whole or self.kind in (Kind.TEXT, Kind.CODE):
+        if whole or self.kind in (ActionKind.TEXT, ActionKind.CODE):
             blocks, _ = _fenced(text)
             return whole or next(filter(None, (self._fitting(_json(block)) for block in blocks)), None)
         return next(filter(None, map(self._fitting, _objects(text))), None)
@@ -145,7 +145,7 @@ class ActionForm:
         if not isinstance(value, dict):
             return None
         found = {name: inner for name, inner in value.items() if name not in self.constants}
-        if self.kind == Kind.TOOLS:
+        if self.kind == ActionKind.TOOLS:
             return _tool_call(found)
         fits = found and found.keys() <= self.fields.keys() and found.keys() >= set(self.required)
         return found if fits else None
@@ -168,9 +168,9 @@ def _tool_call(found: Mapping[str, object]) -> dict[str, object] | None:
     return {"tool_name": found[name], "arguments": parsed} if isinstance(parsed, dict) else None
 
 
-def called(calls: Sequence[Call]) -> str:
-    """Return the first of a reply's calls as the text of an action of `Kind.TOOLS`; empty without one. An episode takes
-    one action in a turn."""
+def called(calls: Sequence[RequestedCall]) -> str:
+    """Return the first of a reply's calls as the text of an action of `ActionKind.TOOLS`; empty without one. An
+    episode takes one action in a turn."""
     return json.dumps({"tool_name": calls[0].name, "arguments": calls[0].arguments}) if calls else ""
 
 
@@ -182,7 +182,7 @@ def form_of(schema: Schema, named: str = "") -> ActionForm:
     if kinds := [one for one in alternatives(whole) if _properties(one)]:
         for one in kinds:
             every |= _properties(one)
-        return ActionForm(Kind.OBJECT, every, whole=whole)
+        return ActionForm(ActionKind.OBJECT, every, whole=whole)
     constants = {name: value["const"] for name, value in every.items() if "const" in value}
     fields = {name: value for name, value in every.items() if name not in constants}
     stated = whole.get("required")
@@ -193,11 +193,11 @@ def form_of(schema: Schema, named: str = "") -> ActionForm:
             raise UnknownAction(f"its actions have no field `{named}`; they have {', '.join(fields) or 'none'}")
         return ActionForm(_kind_of(named, fields[named]), fields, required, constants, named, about)
     if not fields or (required == ("tool_name",) and "arguments" in fields):
-        return ActionForm(Kind.TOOLS, fields, required, {"type": "call_tool"})
+        return ActionForm(ActionKind.TOOLS, fields, required, {"type": "call_tool"})
     single = required if len(required) == 1 else tuple(fields) if len(fields) == 1 else ()
     # One choice beside other fields says which of these are read, so it is no action alone.
     if not single or (len(fields) > 1 and "enum" in fields[single[0]]):
-        return ActionForm(Kind.OBJECT, fields, required, constants, about=about)
+        return ActionForm(ActionKind.OBJECT, fields, required, constants, about=about)
     return ActionForm(_kind_of(single[0], fields[single[0]]), fields, required, constants, single[0], about)
 
 
@@ -210,7 +210,7 @@ def _properties(schema: Schema) -> dict[str, Schema]:
 def unknown_form(named: str = "") -> ActionForm:
     """The form of a server that has no schema."""
     main = named or COMMAND_FIELDS[0]
-    return ActionForm(Kind.TEXT, {main: {"type": "string"}}, (main,), main=main)
+    return ActionForm(ActionKind.TEXT, {main: {"type": "string"}}, (main,), main=main)
 
 
 def value_in(reply: str, field: Schema) -> object:
@@ -300,10 +300,10 @@ def _mentioned(text: str, field: Schema) -> list[object]:
     return _documents(text)[:1]
 
 
-def _kind_of(name: str, field: Schema) -> Kind:
+def _kind_of(name: str, field: Schema) -> ActionKind:
     if _takes(field) != "text":
-        return Kind.VALUE
-    return Kind.CODE if _parts(name) & CODE else Kind.TEXT
+        return ActionKind.VALUE
+    return ActionKind.CODE if _parts(name) & CODE else ActionKind.TEXT
 
 
 def _takes(field: Schema, name: str = "") -> str:

@@ -18,7 +18,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Step:
+class EnvironmentStep:
     """The result of one action. `reward` is None if the environment returned none; `done` ends the episode.
 
     `refused`: the environment did not take the action, and says why in its observation. `doubt` is how it failed at an
@@ -48,7 +48,7 @@ class Environment(Protocol):
         """Return the text that tells an agent the form of its actions; empty if none is needed."""
         ...
 
-    async def step(self, action: str) -> Step: ...
+    async def step(self, action: str) -> EnvironmentStep: ...
 
     async def confirm_failure(self, doubt: str, actions: Sequence[str], *, is_up: bool) -> None:
         """Raise `SandboxFailed` with the doubt unless the last of these actions fails again in a new episode, after the

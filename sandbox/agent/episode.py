@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sandbox.agent.action import FormatError, ending_of, read_action
 from sandbox.agent.replay import is_same_screen
 from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation
-from sandbox.agent.tools import BASH, MOST_CALLS, Call, Tool, action_of
+from sandbox.agent.tools import BASH, MOST_CALLS, RequestedCall, Tool, action_of
 from sandbox.errors import ReplayDiffers, SandboxFailed
 from sandbox.protocol import CheckResult
 
@@ -19,11 +19,11 @@ MAX_FORMAT_ERRORS = 3
 MAX_SANDBOXES = 3
 NO_REPLY = "(no reply)"
 Message = Mapping[str, object]
-Complete = Callable[[Sequence[Message]], Awaitable["Reply"]]
+Complete = Callable[[Sequence[Message]], Awaitable["ModelReply"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """A model's reply. `text` is without thinking and calls; `tokens` counts the call's tokens, in and out. `metrics`
     are those of ATIF that its step keeps."""
 
@@ -31,7 +31,7 @@ class Reply:
     thinking: str = ""
     finish_reason: str = ""
     tokens: int = 0
-    calls: Sequence[Call] = ()
+    calls: Sequence[RequestedCall] = ()
     metrics: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ class EpisodeLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class EpisodeTurn:
     """`kind` is orientation, action or output. The text of an orientation or output ends with its `prompt`. `call` is
     the call of a tool that was the action, `metrics` those of its reply: of several actions the first has them."""
 
@@ -54,7 +54,7 @@ class Turn:
     exit_code: int | None = None
     seconds: float = 0.0
     truncated: bool = False
-    call: Call | None = None
+    call: RequestedCall | None = None
     metrics: Mapping[str, object] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
@@ -69,12 +69,12 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class AgentEpisode:
     """One rollout. `outcome` is solved, correct_panic, wrong_terminal, checker_failed, no_terminal, format_error,
     timeout or infra_error. `checker` is None if it did not run; `error` says what broke in an `infra_error`."""
 
     outcome: str
-    turns: tuple[Turn, ...]
+    turns: tuple[EpisodeTurn, ...]
     exchange: tuple[Message, ...]
     terminal: str
     panic_reason: str
@@ -111,8 +111,8 @@ async def run_episode(
     expected_terminal: str,
     limits: EpisodeLimits,
     tools: Sequence[Tool] | None = None,
-    begun: Sequence[Turn] = (),
-) -> Episode:
+    begun: Sequence[EpisodeTurn] = (),
+) -> AgentEpisode:
     """Run one episode. If the sandbox breaks, it starts over in a new environment; the third break ends it.
 
     With `tools`, the scenario's own, the agent acts by calls of functions, else by a command in a fenced block. `begun`
@@ -142,21 +142,21 @@ class _Agent:
         expected_terminal: str,
         limits: EpisodeLimits,
         tools: Sequence[Tool] | None,
-        begun: Sequence[Turn],
+        begun: Sequence[EpisodeTurn],
     ) -> None:
         self._environment, self._complete, self._limits = environment, complete, limits
         self._tools, self._begun = tools, begun
         self._expected_terminal = expected_terminal
         self._messages: list[Message] = [{"role": "system", "content": instructions}]
         self._exchange: list[Message] = list(self._messages)
-        self._turns: list[Turn] = []
+        self._turns: list[EpisodeTurn] = []
         self._outcome = self._terminal = self._panic_reason = ""
         self._checker: CheckResult | None = None
         self._replies = self._format_errors = self._errors_in_a_row = self._tokens = 0
         self._seconds = 0.0
         self._metrics: Mapping[str, object] = {}
 
-    async def run(self) -> Episode:
+    async def run(self) -> AgentEpisode:
         self._show("orientation", await self._environment.reset())
         for turn in self._begun:
             await self._repeat(turn)
@@ -182,7 +182,7 @@ class _Agent:
         if not self._outcome and self._replies >= self._limits.max_turns:
             self._outcome = "no_terminal"
 
-    async def _take_calls(self, calls: Sequence[Call], tools: Sequence[Tool]) -> None:
+    async def _take_calls(self, calls: Sequence[RequestedCall], tools: Sequence[Tool]) -> None:
         """Execute the calls of one reply in their order, each with its own result."""
         if not calls:
             self._refuse("Your reply calls no tool. Call one of the tools.")
@@ -198,7 +198,7 @@ class _Agent:
             if self._outcome or self._seconds >= self._limits.episode_seconds:
                 return
 
-    async def _repeat(self, recorded: Turn) -> None:
+    async def _repeat(self, recorded: EpisodeTurn) -> None:
         """Run an action of the episode so far, or compare the output with the recorded one."""
         if recorded.kind == "action":
             self._replies += 1
@@ -213,7 +213,7 @@ class _Agent:
         if not is_same_screen(recorded.text, shown.text) or shown.exit_code != recorded.exit_code:
             raise ReplayDiffers(f"the output of turn {len(self._turns)} differs from the recorded one")
 
-    async def _query(self) -> Reply:
+    async def _query(self) -> ModelReply:
         """Ask for the next reply. Its thinking is kept for audit and never sent back."""
         reply = await self._complete(list(self._messages))
         self._replies += 1
@@ -228,9 +228,9 @@ class _Agent:
         self._exchange.append(message | {name: value for name, value in extra.items() if value})
         return reply
 
-    async def _act(self, action: str, call: Call | None = None) -> None:
+    async def _act(self, action: str, call: RequestedCall | None = None) -> None:
         self._errors_in_a_row = 0
-        self._turns.append(Turn("action", action, call=call, metrics=self._metrics))
+        self._turns.append(EpisodeTurn("action", action, call=call, metrics=self._metrics))
         self._metrics = {}
         step = await self._environment.step(action, seconds=self._limits.episode_seconds - self._seconds)
         if not step.done:
@@ -239,7 +239,7 @@ class _Agent:
             self._terminal, self._panic_reason, self._checker = ending.terminal, ending.reason, step.check
             self._outcome = outcome_of(ending.terminal, expected=self._expected_terminal, passed=step.check.passed)
 
-    def _refuse(self, why: str, call: Call | None = None) -> None:
+    def _refuse(self, why: str, call: RequestedCall | None = None) -> None:
         """Send a format error to the model; it is not part of the turns."""
         self._format_errors += 1
         self._errors_in_a_row += 1
@@ -247,12 +247,12 @@ class _Agent:
         if self._errors_in_a_row == MAX_FORMAT_ERRORS:
             self._outcome = "format_error"
 
-    def _show(self, kind: str, seen: ShellObservation, call: Call | None = None) -> None:
+    def _show(self, kind: str, seen: ShellObservation, call: RequestedCall | None = None) -> None:
         self._seconds += seen.seconds
-        self._turns.append(Turn(kind, seen.text, seen.prompt, seen.exit_code, seen.seconds, seen.truncated))
+        self._turns.append(EpisodeTurn(kind, seen.text, seen.prompt, seen.exit_code, seen.seconds, seen.truncated))
         self._tell(seen.text, call)
 
-    def _tell(self, text: str, call: Call | None = None) -> None:
+    def _tell(self, text: str, call: RequestedCall | None = None) -> None:
         """Send a text to the model, the result of a call if there is one."""
         message = (
             {"role": "tool", "tool_call_id": call.id, "content": text} if call else {"role": "user", "content": text}
@@ -260,8 +260,8 @@ class _Agent:
         self._messages.append(message)
         self._exchange.append(message)
 
-    def episode(self, outcome: str, *, error: str = "") -> Episode:
-        return Episode(
+    def episode(self, outcome: str, *, error: str = "") -> AgentEpisode:
+        return AgentEpisode(
             outcome=outcome,
             turns=tuple(self._turns),
             exchange=tuple(self._exchange),
@@ -275,6 +275,6 @@ class _Agent:
         )
 
 
-def _as_call(recorded: Turn, place: int) -> Call:
+def _as_call(recorded: EpisodeTurn, place: int) -> RequestedCall:
     """The recorded call of an action; one that was typed is a call of the shell."""
-    return recorded.call or Call(f"begun_{place}", BASH, json.dumps({"command": recorded.text}))
+    return recorded.call or RequestedCall(f"begun_{place}", BASH, json.dumps({"command": recorded.text}))

@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox.agent.environment import Environment, Observation, Step
+from sandbox.agent.environment import Environment, EnvironmentStep, Observation
 from sandbox.agent.episode import Complete
 from sandbox.agent.openenv import HIGHEST_REWARD, tool_result, visible, visible_text
-from sandbox.agent.played import TASK, TASK_TEXT, TIER, AskedTask, Confirmation, TaskFacts, compare_tasks, said_task
+from sandbox.agent.played import TASK, TASK_TEXT, TIER, AskedTask, TaskConfirmation, TaskFacts, compare_tasks, said_task
 from sandbox.errors import OtherTask
 
 # Names that servers use. The first one with a value counts.
@@ -77,7 +77,7 @@ class LiveEpisode:
     steps: tuple[LiveStep, ...]
     completed: bool
     said: TaskFacts
-    confirmation: Confirmation
+    confirmation: TaskConfirmation
     opening: Observation
 
     @property
@@ -170,16 +170,16 @@ async def run_live_episode(
     return LiveEpisode(task, tier, tuple(steps), _completed(steps), said, confirmation, opening)
 
 
-NOTHING_SENT = Step(Observation(NO_ACTION, {"error": NO_ACTION}), None, False)
+NOTHING_SENT = EnvironmentStep(Observation(NO_ACTION, {"error": NO_ACTION}), None, False)
 
 
 def _without_errors(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if name not in ERROR}
 
 
-def _confirmed(asked: AskedTask, said: TaskFacts) -> Confirmation:
+def _confirmed(asked: AskedTask, said: TaskFacts) -> TaskConfirmation:
     found = compare_tasks(asked, said)
-    if found == Confirmation.MISMATCH:
+    if found == TaskConfirmation.MISMATCH:
         why = f"{asked.facts.sentence} was asked for, the server plays {said.sentence}"
         raise OtherTask(asked.facts.as_json(), said.as_json(), why)
     return found

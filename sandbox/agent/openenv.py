@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
 
-from sandbox.agent.action_form import ActionForm, Kind, form_of, unknown_form
-from sandbox.agent.environment import Observation, Step
+from sandbox.agent.action_form import ActionForm, ActionKind, form_of, unknown_form
+from sandbox.agent.environment import EnvironmentStep, Observation
 from sandbox.agent.json_schema import mapping_in
 from sandbox.agent.tools import Tool
 from sandbox.errors import EnvironmentFull, NoReply, SandboxFailed, ServerError
@@ -106,7 +106,7 @@ class OpenEnvEnvironment:
         return {"data": self._beside, "state": state}
 
     async def instructions(self) -> str:
-        tools = await self._tools() if self._form.kind == Kind.TOOLS else ()
+        tools = await self._tools() if self._form.kind == ActionKind.TOOLS else ()
         if self._calls_functions:
             self.functions = [tool.as_function() for tool in tools]
             return ""
@@ -144,8 +144,8 @@ class OpenEnvEnvironment:
         except (OSError, _socket_error()) as error:
             raise SandboxFailed(f"{self._url}, reset: {error or type(error).__name__}") from None
 
-    async def step(self, action: str) -> Step:
-        """A refused action and one that fails on the server are steps too; see `Step`."""
+    async def step(self, action: str) -> EnvironmentStep:
+        """A refused action and one that fails on the server are steps too; see `EnvironmentStep`."""
         try:
             data = await self._exchange("step", self._form.payload(action))
         except ServerError as error:
@@ -217,7 +217,7 @@ class OpenEnvEnvironment:
             raise ServerError(code, _error_text(content))
         return content
 
-    def _step_of(self, what: str, data: Mapping[str, Any]) -> Step:
+    def _step_of(self, what: str, data: Mapping[str, Any]) -> EnvironmentStep:
         fields, reward = data.get("observation"), data.get("reward")
         if not isinstance(fields, dict):
             raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")
@@ -226,7 +226,7 @@ class OpenEnvEnvironment:
                 f"{self._url}, {what}: the reward is {str(reward)[:100]}, no number that can be averaged"
             )
         number = None if reward is None else float(reward)
-        return Step(Observation(visible_text(fields), fields), number, bool(data.get("done")), self._beside)
+        return EnvironmentStep(Observation(visible_text(fields), fields), number, bool(data.get("done")), self._beside)
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -250,8 +250,8 @@ def _finite(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
-def _refused(error: str, *, doubt: str = "", lost: bool = False) -> Step:
-    return Step(Observation(error, {"error": error}), None, False, refused=True, doubt=doubt, lost=lost)
+def _refused(error: str, *, doubt: str = "", lost: bool = False) -> EnvironmentStep:
+    return EnvironmentStep(Observation(error, {"error": error}), None, False, refused=True, doubt=doubt, lost=lost)
 
 
 def _error_text(content: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sandbox.agent.action import FormatError, ending_of, read_action
 from sandbox.agent.episode import EpisodeLimits, outcome_of
 from sandbox.agent.openenv import FULL, MAX_BYTES, REFUSED
-from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation, Task
+from sandbox.agent.shell_environment import ShellEnvironment, ShellObservation, ShellTask
 from sandbox.errors import SandboxFailed, SetupRefused
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class ServedTask:
     """A scenario; `version` is the digest of its bundle, `about` is shown to everybody, such as its axes."""
 
     name: str
-    task: Task
+    task: ShellTask
     version: str
     about: Mapping[str, object]
 
 
-class Tasks(Protocol):
+class ServedTasks(Protocol):
     """The scenarios to serve, by name. `version` is a digest of all of them."""
 
     names: Sequence[str]
@@ -83,8 +83,8 @@ class EnvServer:
     """`open_environment` makes the environment of one episode. At most `most` sockets are open at once."""
 
     title: str
-    tasks: Tasks
-    open_environment: Callable[[Task], ShellEnvironment]
+    tasks: ServedTasks
+    open_environment: Callable[[ShellTask], ShellEnvironment]
     limits: EpisodeLimits
     most: int
     _open: "set[_Session]" = field(default_factory=set, init=False)

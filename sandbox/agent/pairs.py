@@ -22,7 +22,7 @@ _MACHINE = re.compile(
 )
 
 
-class LeftOut(StrEnum):
+class NoPairReason(StrEnum):
     """Why two trajectories make no pair."""
 
     INFRA = "the rejected side failed by the machine (timeout, infrastructure), or its outcome is unknown"
@@ -34,7 +34,7 @@ class LeftOut(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PairSide:
     """One trajectory: its steps, its outcome, and the scenario bundle it was rolled out with."""
 
     steps: Sequence[Step]
@@ -50,46 +50,46 @@ class Divergence:
     at: int
 
 
-def pair_sides(chosen: Side, rejected: Side, *, strategy: str = FIRST_DIVERGENCE) -> Divergence | LeftOut:
+def pair_sides(chosen: PairSide, rejected: PairSide, *, strategy: str = FIRST_DIVERGENCE) -> Divergence | NoPairReason:
     """Find where the two sides differ. `first_divergence`: the first action after an equal prefix. `whole_trajectory`:
     everything from the first action on, after an equal beginning."""
     if rejected.outcome in NEVER_NEGATIVE:
-        return LeftOut.INFRA
+        return NoPairReason.INFRA
     if chosen.bundle_sha256 != rejected.bundle_sha256:
-        return LeftOut.OTHER_BUNDLE
+        return NoPairReason.OTHER_BUNDLE
     if strategy == WHOLE_TRAJECTORY:
         return _whole(chosen.steps, rejected.steps)
     return _first_divergence(chosen.steps, rejected.steps)
 
 
-def _first_divergence(chosen: Sequence[Step], rejected: Sequence[Step]) -> Divergence | LeftOut:
+def _first_divergence(chosen: Sequence[Step], rejected: Sequence[Step]) -> Divergence | NoPairReason:
     shorter = min(len(chosen), len(rejected))
     at = next((i for i in range(shorter) if not _is_same(chosen[i], rejected[i])), shorter)
     if at == len(chosen) == len(rejected):
-        return LeftOut.IDENTICAL
+        return NoPairReason.IDENTICAL
     if at == shorter:
-        return LeftOut.ENDED
+        return NoPairReason.ENDED
     if not _acts(chosen[at]) or not _acts(rejected[at]) or _action(chosen[at]) == _action(rejected[at]):
-        return LeftOut.NO_ACTION
-    return Divergence(at) if _has_text(chosen[:at]) else LeftOut.EMPTY_PROMPT
+        return NoPairReason.NO_ACTION
+    return Divergence(at) if _has_text(chosen[:at]) else NoPairReason.EMPTY_PROMPT
 
 
-def _whole(chosen: Sequence[Step], rejected: Sequence[Step]) -> Divergence | LeftOut:
+def _whole(chosen: Sequence[Step], rejected: Sequence[Step]) -> Divergence | NoPairReason:
     if len(chosen) == len(rejected) and all(map(_is_same, chosen, rejected)):
-        return LeftOut.IDENTICAL
+        return NoPairReason.IDENTICAL
     at = next((i for i, step in enumerate(chosen) if _acts(step)), len(chosen))
     if len(rejected) < at or not all(map(_is_same, chosen[:at], rejected[:at])):
-        return LeftOut.NO_ACTION
+        return NoPairReason.NO_ACTION
     if min(len(chosen), len(rejected)) <= at:
-        return LeftOut.ENDED
-    return Divergence(at) if _has_text(chosen[:at]) else LeftOut.EMPTY_PROMPT
+        return NoPairReason.ENDED
+    return Divergence(at) if _has_text(chosen[:at]) else NoPairReason.EMPTY_PROMPT
 
 
 def _acts(step: Step) -> bool:
     return bool(step["source"] == "agent")
 
 
-class Compared(NamedTuple):
+class ComparedStep(NamedTuple):
     """The parts of a step by which it is the same as another."""
 
     source: object
@@ -97,8 +97,8 @@ class Compared(NamedTuple):
     observed: object
 
 
-def compared(step: Step) -> Compared:
-    return Compared(step["source"], _action(step), _observed(step))
+def compared(step: Step) -> ComparedStep:
+    return ComparedStep(step["source"], _action(step), _observed(step))
 
 
 def _is_same(one: Step, other: Step) -> bool:

@@ -27,7 +27,7 @@ LABEL = re.compile(r"^[A-Za-z][A-Za-z ]{0,24}:\s*")
 DEEPEST = 5
 
 
-class Confirmation(StrEnum):
+class TaskConfirmation(StrEnum):
     """`seed`: only a seed was asked for, which names no task."""
 
     CONFIRMED = "confirmed"
@@ -103,23 +103,23 @@ def said_task(*said: Mapping[str, object]) -> TaskFacts:
     return facts
 
 
-def compare_tasks(asked: AskedTask, said: TaskFacts) -> Confirmation:
+def compare_tasks(asked: AskedTask, said: TaskFacts) -> TaskConfirmation:
     """Compare the requested task with the reported one. One contradiction (another id, another text, another of the
     well-known tiers) is a mismatch. The task is confirmed by its texts, or by its id if no text of the server says
     otherwise. Everything else is unconfirmed.
     """
     if not asked.known:
-        return Confirmation.SEED
+        return TaskConfirmation.SEED
     facts = asked.facts
     ids = [bool(mine & theirs) for mine in facts.ids for theirs in said.ids]
     texts = [_in_row(text, asked) for text in said.texts]
     known = facts.tiers & set(TIERS), said.tiers & set(TIERS)
     other_tier = all(known) and known[0] != known[1]
     if not all(ids) or other_tier or (facts.texts and texts and not any(texts)):
-        return Confirmation.MISMATCH
+        return TaskConfirmation.MISMATCH
     if texts and (facts.texts or asked.prompt):
-        return Confirmation.CONFIRMED if all(texts) else Confirmation.UNCONFIRMED
-    return Confirmation.CONFIRMED if ids else Confirmation.UNCONFIRMED
+        return TaskConfirmation.CONFIRMED if all(texts) else TaskConfirmation.UNCONFIRMED
+    return TaskConfirmation.CONFIRMED if ids else TaskConfirmation.UNCONFIRMED
 
 
 def _in_row(text: str, asked: AskedTask) -> bool:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import OpenSession, Task
+from sandbox.agent.shell_environment import OpenSession, ShellTask
 from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import ProgramRun, Session, StateDigest
+from sandbox.protocol import ProgramRun, SandboxSession, StateDigest
 
 MAX_SANDBOXES = 3
 # Times differ between runs: listings show when the sandbox was made.
@@ -22,7 +22,7 @@ Turn = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """`turn` is the index of the recorded turn; `what` is orientation, output, exit code or checker."""
 
     turn: int
@@ -35,7 +35,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedTrajectory:
     """A recorded trajectory. `ending` is None if no terminal was reached. `checker_passed` is None if the checker did
     not run; then it does not run in the replay."""
 
@@ -49,7 +49,7 @@ class ReplayVerdict:
     """`states` are those after each orientation and output, if they were asked for; `runs` are the programs that were
     executed, None if that is not known."""
 
-    differences: tuple[Difference, ...]
+    differences: tuple[ReplayDifference, ...]
     states: tuple[StateDigest, ...] = ()
     runs: tuple[ProgramRun, ...] | None = None
 
@@ -60,12 +60,12 @@ class ReplayVerdict:
 
 def run_replay(
     *,
-    task: Task,
-    recorded: Recorded,
+    task: ShellTask,
+    recorded: RecordedTrajectory,
     open_session: OpenSession,
     command_seconds: float,
     checkpoint: Callable[[], None] = lambda: None,
-    digest: Callable[[Session], StateDigest] | None = None,
+    digest: Callable[[SandboxSession], StateDigest] | None = None,
 ) -> ReplayVerdict:
     """Return every difference, in the order of the turns. Dates and times are ignored.
 
@@ -84,14 +84,14 @@ def run_replay(
 
 
 def _play(
-    session: Session,
-    task: Task,
-    recorded: Recorded,
+    session: SandboxSession,
+    task: ShellTask,
+    recorded: RecordedTrajectory,
     command_seconds: float,
     checkpoint: Callable[[], None],
-    digest: Callable[[Session], StateDigest] | None,
+    digest: Callable[[SandboxSession], StateDigest] | None,
 ) -> ReplayVerdict:
-    found: list[Difference] = []
+    found: list[ReplayDifference] = []
     states: list[StateDigest] = []
     runs: tuple[ProgramRun, ...] | None = None
     command = ""
@@ -118,8 +118,8 @@ def _play(
     return ReplayVerdict(tuple(found), tuple(states), runs)
 
 
-def _differ(turn: int, what: str, recorded: str, replayed: str) -> list[Difference]:
-    return [] if is_same_screen(recorded, replayed) else [Difference(turn, what, recorded, replayed)]
+def _differ(turn: int, what: str, recorded: str, replayed: str) -> list[ReplayDifference]:
+    return [] if is_same_screen(recorded, replayed) else [ReplayDifference(turn, what, recorded, replayed)]
 
 
 def is_same_screen(recorded: str, replayed: str) -> bool:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sandbox.agent.action import Ending, ending_of
-from sandbox.agent.environment import Observation, Step
+from sandbox.agent.environment import EnvironmentStep, Observation
 from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxError, SandboxFailed
-from sandbox.protocol import HOME, CheckResult, Session, Setup
+from sandbox.protocol import HOME, CheckResult, SandboxSession, Setup
 
 T = TypeVar("T")
-OpenSession = Callable[[Setup], Session]
+OpenSession = Callable[[Setup], SandboxSession]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ShellTask:
     """The engine's view of a scenario: the session's setup, the checker, and `exit` or `panic` as its right end."""
 
     setup: Setup
@@ -36,7 +36,7 @@ class ShellObservation(Observation):
 
 
 @dataclass(frozen=True)
-class ShellStep(Step):
+class ShellStep(EnvironmentStep):
     """`check` is the checker's result once `done`; `reward` is 1 for the right terminal and state, else 0."""
 
     observation: ShellObservation
@@ -50,12 +50,14 @@ class ShellEnvironment:
     `open_session` is a backend's; `threads` needs one thread for every environment that is open at once.
     """
 
-    def __init__(self, task: Task, open_session: OpenSession, threads: Executor, *, command_seconds: float) -> None:
+    def __init__(
+        self, task: ShellTask, open_session: OpenSession, threads: Executor, *, command_seconds: float
+    ) -> None:
         self._task = task
         self._open_session = open_session
         self._threads = threads
         self._command_seconds = command_seconds
-        self._opening: asyncio.Future[Session] | None = None
+        self._opening: asyncio.Future[SandboxSession] | None = None
 
     async def reset(self) -> ShellObservation:
         """The text at login is known beforehand, so model and sandbox need not wait for each other."""
@@ -86,14 +88,14 @@ class ShellEnvironment:
         if self._opening is not None:
             await asyncio.shield(asyncio.ensure_future(self._remove(self._opening)))
 
-    async def _remove(self, opening: "asyncio.Future[Session]") -> None:
+    async def _remove(self, opening: "asyncio.Future[SandboxSession]") -> None:
         try:
             session = await opening
         except SandboxError:
             return  # it did not open; the first step has raised why
         await self._blocking(session.close)
 
-    async def _opened(self) -> Session:
+    async def _opened(self) -> SandboxSession:
         if self._opening is None:
             raise SandboxFailed("the episode has no session: it was not reset")
         # A cancelled caller must not cancel the opening: its session would never be closed.
@@ -103,7 +105,7 @@ class ShellEnvironment:
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _exec(session: Session, command: str, seconds: float) -> ShellObservation:
+def _exec(session: SandboxSession, command: str, seconds: float) -> ShellObservation:
     result = session.exec(command, seconds)
     prompt = prompt_of(session.cwd())
     return ShellObservation(

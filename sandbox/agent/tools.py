@@ -33,7 +33,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestedCall:
     """One call of a reply. `arguments` is the text of a JSON object, as the endpoint returned it."""
 
     id: str
@@ -67,7 +67,7 @@ def functions_of(programs: Sequence[Tool]) -> list[dict[str, object]]:
     return [tool.as_function() for tool in (*SHELL_TOOLS, *programs)]
 
 
-def action_of(call: Call, programs: Sequence[Tool]) -> str:
+def action_of(call: RequestedCall, programs: Sequence[Tool]) -> str:
     """Return the line for the terminal. Raises `FormatError` for an unknown tool, for arguments that are no JSON object
     or lack a required one, and for a command that no terminal takes."""
     known = {tool.name: tool for tool in (*SHELL_TOOLS, *programs)}
@@ -90,7 +90,7 @@ def action_of(call: Call, programs: Sequence[Tool]) -> str:
     return checked_command(text.strip() if tool.name == BASH else f"{PANIC} {' '.join(text.split())}")
 
 
-def _arguments(call: Call) -> dict[str, object]:
+def _arguments(call: RequestedCall) -> dict[str, object]:
     try:
         found = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ from sandbox.bubblewrap.process import BubblewrapProcess
 from sandbox.bubblewrap.records import Records, maker_of, new_name
 from sandbox.bubblewrap.template import Template
 from sandbox.errors import SandboxFailed, SandboxUnavailable
-from sandbox.protocol import Finding, Labels, Limits, Session, Setup
+from sandbox.protocol import BackendFinding, Labels, SandboxSession, SessionLimits, Setup
 from sandbox.session import open_session
 from sandbox.setup import check_setup, tmpfs_options
 
@@ -33,7 +33,7 @@ class BubblewrapBackend:
         self._starting = threading.Lock()
         self._running: Template | None = None
 
-    def session(self, setup: Setup) -> Session:
+    def session(self, setup: Setup) -> SandboxSession:
         check_setup(setup)
         name, limits = new_name(), setup.limits
         bounded = set(self._host.cgroups.parents) if self._host.cgroups else set()
@@ -51,7 +51,7 @@ class BubblewrapBackend:
             raise SandboxFailed(f"The sandbox could not be recorded in {self._folder}: {error}") from None
         return session
 
-    def findings(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[BackendFinding]:
         return findings_of(self, self._host)
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
@@ -71,7 +71,7 @@ class BubblewrapBackend:
                     remove(self._folders(name), patience=0)
         return count
 
-    def _start(self, name: str, limits: Limits) -> BubblewrapProcess:
+    def _start(self, name: str, limits: SessionLimits) -> BubblewrapProcess:
         cgroups = self._host.cgroups
         template = self._template()
         groups = cgroups.make(name, limits) if cgroups else ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import Limits
+from sandbox.protocol import SessionLimits
 from sandbox.setup import memory_bound
 
 CONTROLLERS = ("memory", "pids", "cpu")
@@ -26,7 +26,7 @@ class Cgroups:
     version: int
     parents: Mapping[str, Path]
 
-    def make(self, name: str, limits: Limits) -> tuple[Path, ...]:
+    def make(self, name: str, limits: SessionLimits) -> tuple[Path, ...]:
         """Make a group with these limits and return its folders; raises `SandboxFailed`."""
         made: list[Path] = []
         try:
@@ -86,7 +86,7 @@ def find_cgroups() -> Cgroups | None:
     """Find where this process may make groups, by making one; None if nowhere."""
     for candidate in _candidates():
         with suppress(SandboxFailed):
-            remove(candidate.make(f"trial-{os.getpid()}-{time.monotonic_ns()}", Limits()))
+            remove(candidate.make(f"trial-{os.getpid()}-{time.monotonic_ns()}", SessionLimits()))
             return candidate
     return None
 
@@ -135,7 +135,7 @@ def _mounts() -> dict[str, Path]:
     return found
 
 
-def _bounds(version: int, controller: str, limits: Limits) -> list[tuple[str, str]]:
+def _bounds(version: int, controller: str, limits: SessionLimits) -> list[tuple[str, str]]:
     memory, quota = str(memory_bound(limits)), str(max(1000, int(limits.cpus * _PERIOD)))
     pids = str(limits.pids)
     if version == 2:

@@ -46,7 +46,7 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SandboxRecord:
     """One sandbox. `maker` is the process that opened it, `process` bubblewrap's. That is None if the maker was killed
     before it was recorded; the sandbox ended with it."""
 
@@ -77,7 +77,7 @@ class Records:
     def forget(self, name: str) -> None:
         (self._folder / f"{name}.json").unlink(missing_ok=True)
 
-    def all(self) -> Iterator[Record]:
+    def all(self) -> Iterator[SandboxRecord]:
         """The records of this PID namespace; which processes of another one are alive cannot be seen here."""
         for path in self._folder.glob("*.json"):
             maker = maker_of(path.stem)
@@ -88,9 +88,9 @@ class Records:
             except FileNotFoundError:
                 continue
             except json.JSONDecodeError:
-                yield Record(path.stem, maker)
+                yield SandboxRecord(path.stem, maker)
             else:
-                yield Record(path.stem, maker, Process(**said["process"]), said["labels"])
+                yield SandboxRecord(path.stem, maker, Process(**said["process"]), said["labels"])
 
 
 def new_name() -> str:

@@ -13,7 +13,7 @@ from sandbox.docker.engine import DockerSettings, Engine, docker_host, engine_er
 from sandbox.docker.findings import needs
 from sandbox.docker.image import BASE, Say, build_image
 from sandbox.errors import SandboxError, SandboxFailed, SandboxUnavailable
-from sandbox.protocol import SESSION, Finding, Labels, Session, Setup
+from sandbox.protocol import SESSION, BackendFinding, Labels, SandboxSession, Setup
 from sandbox.session import open_session, supervisor_command
 from sandbox.setup import check_setup
 
@@ -47,7 +47,7 @@ class DockerBackend:
         self._engine = engine
         self._host = instance_of(folder)
 
-    def session(self, setup: Setup) -> Session:
+    def session(self, setup: Setup) -> SandboxSession:
         check_setup(setup)
         labels = {f"{PREFIX}{key}": value for key, value in setup.labels.items()} | {HOST: self._host}
         started = start_container(
@@ -60,7 +60,7 @@ class DockerBackend:
             channel.close()
             raise
 
-    def findings(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[BackendFinding]:
         found = self.needs()
         return [*found, self._trial()] if all(one.works for one in found) else found
 
@@ -78,20 +78,20 @@ class DockerBackend:
         build_image(self._engine, image=image, say=say, base=base or BASE, rootfs=rootfs, network=network)
         return image
 
-    def needs(self) -> list[Finding]:
+    def needs(self) -> list[BackendFinding]:
         """The findings without the trial session; `find` requires them."""
         return list(needs(self._engine, self._settings))
 
-    def _trial(self) -> Finding:
+    def _trial(self) -> BackendFinding:
         began = time.monotonic()
         try:
             with self.session(Setup(labels={"trial": uuid.uuid4().hex})) as session:
                 said = session.exec("echo $((6 * 7))").output.strip()
                 passed = session.check("exit 0", terminal="").passed
         except SandboxError as error:
-            return Finding(SESSION, False, str(error), "See `docker info` and the engine's own log.")
+            return BackendFinding(SESSION, False, str(error), "See `docker info` and the engine's own log.")
         took = time.monotonic() - began
-        return Finding(SESSION, said == "42" and passed, f"opened, used and removed in {took:.2f} s")
+        return BackendFinding(SESSION, said == "42" and passed, f"opened, used and removed in {took:.2f} s")
 
 
 def find(folder: Path) -> DockerBackend:

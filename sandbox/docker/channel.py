@@ -18,7 +18,7 @@ MAX_STDERR = 500
 
 
 class AttachedChannel:
-    """`sandbox.session.Channel` to a container that was just started."""
+    """`sandbox.session.SupervisorChannel` to a container that was just started."""
 
     def __init__(self, engine: Engine, started: Started) -> None:
         self._engine = engine

@@ -12,7 +12,7 @@ from requests import Response
 
 from sandbox.docker.engine import QUICK, BoundedClient, DockerSettings, Engine, engine_errors_as, raw_socket
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import HOME, Limits
+from sandbox.protocol import HOME, SessionLimits
 from sandbox.setup import HOSTNAME, UID, memory_bound, tmpfs_options
 
 CONFLICT = 409
@@ -40,7 +40,12 @@ class Started:
 
 
 def start_container(
-    engine: Engine, settings: DockerSettings, *, command: Sequence[str], limits: Limits, labels: Mapping[str, str]
+    engine: Engine,
+    settings: DockerSettings,
+    *,
+    command: Sequence[str],
+    limits: SessionLimits,
+    labels: Mapping[str, str],
 ) -> Started:
     """Start a container that runs `command` as the agent's user. If it fails, raise `SandboxFailed` and leave nothing.
 
@@ -110,7 +115,7 @@ def _attach(client: BoundedClient, container: str) -> Started:
     return Started(container, raw_socket(attached), response if isinstance(response, Response) else None)
 
 
-def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[str, object]:
+def _host_config(client: BoundedClient, limits: SessionLimits, runtime: str) -> dict[str, object]:
     found: dict[str, object] = client.create_host_config(
         network_mode="none",
         ipc_mode="none",  # no /dev/shm, which would be writable without a limit
@@ -130,7 +135,7 @@ def _host_config(client: BoundedClient, limits: Limits, runtime: str) -> dict[st
     return found
 
 
-def _tmpfs(limits: Limits) -> dict[str, str]:
+def _tmpfs(limits: SessionLimits) -> dict[str, str]:
     found = tmpfs_options(limits).items()
     return {place: f"rw,exec,nosuid,nodev,{options},uid={UID},gid={UID}" for place, options in found}
 

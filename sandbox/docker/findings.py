@@ -6,7 +6,7 @@ from typing import TypedDict, cast
 from sandbox.docker.engine import QUICK, DockerSettings, Engine, engine_address, engine_errors_as
 from sandbox.docker.image import image_recipe, is_current
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import Finding
+from sandbox.protocol import BackendFinding
 
 BUILD = "manage.py sandbox build"
 
@@ -21,25 +21,25 @@ class _Info(TypedDict, total=False):
     CpuCfsQuota: bool
 
 
-def needs(engine: Engine, settings: DockerSettings) -> Iterator[Finding]:
+def needs(engine: Engine, settings: DockerSettings) -> Iterator[BackendFinding]:
     try:
         with engine_errors_as(SandboxUnavailable), engine.client(QUICK) as client:
             info = cast(_Info, client.info())
             recipe = image_recipe(client, settings.image)
     except SandboxUnavailable as missing:
         remedy = "Start Docker, or name its socket in DOCKER_HOST. The user that runs the worker needs access to it."
-        yield Finding("engine", False, str(missing), remedy)
+        yield BackendFinding("engine", False, str(missing), remedy)
         return
-    yield Finding("engine", True, f"Docker {info.get('ServerVersion', '')} at {engine_address()}")
+    yield BackendFinding("engine", True, f"Docker {info.get('ServerVersion', '')} at {engine_address()}")
     yield _limits(info)
     if settings.runtime:
         known = settings.runtime in info.get("Runtimes", {})
         remedy = "" if known else "Install it and add it to Docker's daemon.json, or leave SANDBOX_RUNTIME empty."
-        yield Finding("runtime", known, settings.runtime, remedy)
+        yield BackendFinding("runtime", known, settings.runtime, remedy)
     yield _image(settings.image, recipe)
 
 
-def _limits(info: _Info) -> Finding:
+def _limits(info: _Info) -> BackendFinding:
     """An engine that cannot enforce a limit starts the container without it."""
     kept = {
         "memory": info.get("MemoryLimit", False),
@@ -49,13 +49,13 @@ def _limits(info: _Info) -> Finding:
     lost = [name for name, works in kept.items() if not works]
     if lost:
         remedy = "The engine may not use the kernel's cgroups; see the warnings of `docker info`."
-        return Finding("limits", False, f"not limited: {', '.join(lost)}", remedy)
-    return Finding("limits", True, f"{', '.join(kept)} are limited")
+        return BackendFinding("limits", False, f"not limited: {', '.join(lost)}", remedy)
+    return BackendFinding("limits", True, f"{', '.join(kept)} are limited")
 
 
-def _image(image: str, recipe: str | None) -> Finding:
+def _image(image: str, recipe: str | None) -> BackendFinding:
     if recipe is None:
-        return Finding("image", False, f"{image} does not exist", f"Run `{BUILD}`.")
+        return BackendFinding("image", False, f"{image} does not exist", f"Run `{BUILD}`.")
     if not is_current(recipe):
-        return Finding("image", True, f"{image}, built by another version of Winnow: run `{BUILD}` again")
-    return Finding("image", True, image)
+        return BackendFinding("image", True, f"{image}, built by another version of Winnow: run `{BUILD}` again")
+    return BackendFinding("image", True, image)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from sandbox.agent.action import Ending
 from sandbox.agent.terminal import exit_code_of
-from sandbox.gate.experiments import Subject, base_of
+from sandbox.gate.experiments import BundleSubject, base_of
 from sandbox.gate.play import REFERENCE_SECONDS, Reference, Rooms, check_in, checker_line, snapshot_in
 from sandbox.gate.report import ReportLine
-from sandbox.gate.state import Changes, Entry, State, StateChange
-from sandbox.protocol import CheckResult, Session
+from sandbox.gate.state import Changes, PathEntry, State, StateChange
+from sandbox.protocol import CheckResult, SandboxSession
 
 MAX_NAMED = 4
 
@@ -32,7 +32,7 @@ class _Seen(NamedTuple):
 
 
 def replay_attack(
-    rooms: Rooms, reference: Reference, subject: Subject, commands: Sequence[str], ending: Ending
+    rooms: Rooms, reference: Reference, subject: BundleSubject, commands: Sequence[str], ending: Ending
 ) -> Attack | None:
     """None if the attack is not rewarded again. Raises `SandboxFailed`, `SetupRefused`."""
     tried = rooms.fresh(lambda session: _seen(session, rooms.task.checker, commands, ending), setup=rooms.roomy())
@@ -45,7 +45,7 @@ def replay_attack(
     return Attack(_undone(changes, tried, right), tuple(tried.lines))
 
 
-def _seen(session: Session, checker: str, commands: Sequence[str], ending: Ending) -> _Seen:
+def _seen(session: SandboxSession, checker: str, commands: Sequence[str], ending: Ending) -> _Seen:
     before, lines = snapshot_in(session).paths, []
     for command in commands:
         result = session.exec(command, REFERENCE_SECONDS)
@@ -68,7 +68,7 @@ def _undone(changes: Changes, tried: _Seen, right: _Seen) -> str:
     return "" if ran & needed or not needed else "the checker passes, but no program of the scenario was asked"
 
 
-def _is_done(change: StateChange, entry: Entry | None) -> bool:
+def _is_done(change: StateChange, entry: PathEntry | None) -> bool:
     """Neither blanks nor the order of lines count, nor the content of an archive or another file that is not text."""
     before, after = change.before, change.after
     if entry is None or after is None:

@@ -12,10 +12,10 @@ from sandbox.agent.action import Ending
 from sandbox.errors import SandboxFailed
 from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import Edits, can_make, path_edits, scripts_of
-from sandbox.gate.play import Played, Rooms, check_in, checker_line, snapshot_after
+from sandbox.gate.play import PlayedSession, Rooms, check_in, checker_line, snapshot_after
 from sandbox.gate.report import Check, ReportLine
 from sandbox.gate.state import State
-from sandbox.protocol import ROOTS, TEMPORARY, PathEdit, Session
+from sandbox.protocol import ROOTS, TEMPORARY, PathEdit, SandboxSession
 
 # Of one group, so many attempts are shown again in fresh sandboxes.
 MAX_SHOWN = 2
@@ -25,7 +25,7 @@ Differ = Callable[[State, State], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedAttempt:
     """An attempt's result in the one sandbox: the terminal's lines, and whether the checker passed.
 
     An attempt on files that cannot be restored there, such as a large one, has no lines and counts as passed: it is
@@ -38,30 +38,30 @@ class Tried:
 
 
 def try_all(
-    session: Session, checker: str, attempts: Iterable[Attempt], state: State, ending: Ending | None
-) -> list[Tried]:
+    session: SandboxSession, checker: str, attempts: Iterable[Attempt], state: State, ending: Ending | None
+) -> list[TriedAttempt]:
     """Try attempts one after the other in a session whose state is `state`, and put the state back."""
-    found: list[Tried] = []
+    found: list[TriedAttempt] = []
     undo: list[PathEdit] = []
     for attempt in attempts:
         back = _way_back(attempt.edits, state)
         if not all(map(can_make, attempt.edits.values())):
             continue
         if not all(map(can_make, back.values())):
-            found.append(Tried(attempt, True, ()))
+            found.append(TriedAttempt(attempt, True, ()))
             continue
         scripts = scripts_of(attempt.edits, state)
         session.edit([*undo, *path_edits(attempt.edits)])
         check = check_in(session, checker, ending)
-        found.append(Tried(attempt, check.passed, (*map(ReportLine, scripts), checker_line(check))))
+        found.append(TriedAttempt(attempt, check.passed, (*map(ReportLine, scripts), checker_line(check))))
         undo = path_edits(back)
     session.edit(undo)
     return found
 
 
-def report_on(name: str, tried: Sequence[Tried], again: Callable[[Attempt], Played]) -> Check:
+def report_on(name: str, tried: Sequence[TriedAttempt], again: Callable[[Attempt], PlayedSession]) -> Check:
     """One check of the report: it fails if an attempt passes again in a fresh sandbox."""
-    shown: list[tuple[Attempt, Played]] = []
+    shown: list[tuple[Attempt, PlayedSession]] = []
     for entry in sorted((entry for entry in tried if entry.passed), key=lambda entry: entry.attempt.warns):
         if len(shown) < MAX_SHOWN:
             played = again(entry.attempt)
@@ -79,7 +79,7 @@ def report_on(name: str, tried: Sequence[Tried], again: Callable[[Attempt], Play
     return Check(name, True, warning, tuple(played.lines))
 
 
-def must_be(session: Session, checker: str, state: State, differ: Differ) -> None:
+def must_be(session: SandboxSession, checker: str, state: State, differ: Differ) -> None:
     """Raise `SandboxFailed` unless the session is in this state again: then attempts may have met another one."""
     lost = differ(state, snapshot_after(session, checker).paths)
     if lost:
@@ -88,7 +88,7 @@ def must_be(session: Session, checker: str, state: State, differ: Differ) -> Non
 
 def fresh_player(
     rooms: Rooms, commands: Sequence[str], state: State, ending: Ending | None
-) -> Callable[[Attempt], Played]:
+) -> Callable[[Attempt], PlayedSession]:
     """Return what shows an attempt in a sandbox of its own, after the reference's commands, which leave `state`."""
     return lambda attempt: rooms.play(commands=commands, ending=ending, after=scripts_of(attempt.edits, state))
 

@@ -25,7 +25,7 @@ from sandbox.gate.foreign import (
     words_of,
 )
 from sandbox.gate.misread import texts_as_code, tolerated
-from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Changes, Entry, State, StateChange
+from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Changes, PathEntry, State, StateChange
 
 # Lines that are tried alone, over all results; of each result at least one.
 MAX_LINES = 6
@@ -37,8 +37,8 @@ _CHECKSUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b")
 OPEN = 0o777
 STUFFED = "filled with one text of everything that can be guessed"
 IN_OTHER_LINES = "each inside a longer line"
-EMPTY_FOLDER = Entry("folder", PLAIN_FOLDER)
-NOWHERE = Entry("link", 0o777, b"/nonexistent/elsewhere")
+EMPTY_FOLDER = PathEntry("folder", PLAIN_FOLDER)
+NOWHERE = PathEntry("link", 0o777, b"/nonexistent/elsewhere")
 _COMMENT = re.compile(r"\s*(?:[#;]|//|--)")
 
 
@@ -66,7 +66,7 @@ def left_out(
     """
     before, after = change.before, change.after
 
-    def attempt(says: str, entry: Entry | None, *, warns: bool = False) -> Attempt:
+    def attempt(says: str, entry: PathEntry | None, *, warns: bool = False) -> Attempt:
         return Attempt(path, says, {path: entry}, warns)
 
     if after is None:
@@ -100,7 +100,7 @@ def left_out(
         yield attempt(f"with {path} as a link to the same name in another place", replace(after, data=elsewhere))
         yield attempt(f"with {path} as a file instead of a link", _file(stuffing))
     if after.kind == "folder":
-        yield attempt(f"with {path} as a file instead of a folder", Entry("file"))
+        yield attempt(f"with {path} as a file instead of a folder", PathEntry("file"))
     if after.kind == "file":
         yield from _wrong_content(path, before, after, checker=checker, stuffing=stuffing, ordered=ordered, most=most)
 
@@ -146,7 +146,7 @@ def mistaken_links(changes: Changes, state: State) -> Iterator[Attempt]:
         )
         elsewhere = next(beside, "/etc/passwd" if there is None or there.kind == "file" else "/etc")
         yield Attempt(
-            path, f"with {path} as a link to {elsewhere}", {path: Entry("link", 0o777, os.fsencode(elsewhere))}
+            path, f"with {path} as a link to {elsewhere}", {path: PathEntry("link", 0o777, os.fsencode(elsewhere))}
         )
         below = {other: entry for other, entry in state.items() if f"{other}/".startswith(f"{target}/")}
         if there and len(below) <= MAX_COPIED:
@@ -179,17 +179,17 @@ def pretended(changes: Changes, names: list[str], stuffing: str, *, asked: bool)
     start = "when the provider was asked and" if asked else "when"
     if asked and changes:
         yield Attempt("", "when the provider was asked and nothing else was done", undone)
-    gone: dict[str, Entry | None] = {path: None for path, change in changes.items() if change.after is None}
+    gone: dict[str, PathEntry | None] = {path: None for path, change in changes.items() if change.after is None}
     made = {path: change.after for path, change in changes.items() if change.after is not None}
     leaves = [path for path in (*made, *names) if not any(other.startswith(f"{path}/") for other in (*made, *names))]
     whole = [path for path in leaves if path in made]
     right = bool(whole) and all(_is_line_of(stuffing, made[path]) for path in whole)
-    pretences = {"only touched": Entry("file"), f"all {STUFFED}": _file(stuffing)}
+    pretences = {"only touched": PathEntry("file"), f"all {STUFFED}": _file(stuffing)}
     if right:
         pretences[f"all {STUFFED}, {IN_OTHER_LINES}"] = _file(in_other_lines(stuffing))
     if asked or not changes:
         # Without the provider's trace, only the first are tried: what passes then passes with it too.
-        program = Entry("file", 0o755, b"#!/bin/sh\nexit 0\n")
+        program = PathEntry("file", 0o755, b"#!/bin/sh\nexit 0\n")
         pretences |= {"folders": EMPTY_FOLDER, "links to nowhere": NOWHERE, "programs that do nothing": program}
     for paths in (whole, leaves) if len(leaves) > len(whole) and whole else (leaves,):
         shown = ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
@@ -200,16 +200,16 @@ def pretended(changes: Changes, names: list[str], stuffing: str, *, asked: bool)
             yield Attempt("", f"{start} {shown} {verb} {says}", {**undone, **gone, **edits}, warns)
 
 
-def believed(source: str, fixture: Entry, changes: Changes, stuffing: str) -> Iterator[Attempt]:
+def believed(source: str, fixture: PathEntry, changes: Changes, stuffing: str) -> Iterator[Attempt]:
     """A file that the checker reads and the agent may write, made to agree with results that are wrong."""
     results = {
         path: change.after
         for path, change in changes.items()
         if change.after is not None and change.after.kind == "file"
     }
-    pairs = {"emptied": Entry("file"), "removed": None, "filled with the same foreign text": _file(stuffing)}
+    pairs = {"emptied": PathEntry("file"), "removed": None, "filled with the same foreign text": _file(stuffing)}
     for says, entry in pairs.items() if results else ():
-        edits: dict[str, Entry | None] = {
+        edits: dict[str, PathEntry | None] = {
             path: entry and replace(entry, mode=old.mode) for path, old in results.items() if old
         }
         edits[source] = entry and replace(entry, mode=fixture.mode)
@@ -232,7 +232,7 @@ def is_right(attempt: Attempt, start: State, changes: Changes) -> bool:
 
 
 def _wrong_content(
-    path: str, before: Entry | None, after: Entry, *, checker: str, stuffing: str, ordered: bool, most: int
+    path: str, before: PathEntry | None, after: PathEntry, *, checker: str, stuffing: str, ordered: bool, most: int
 ) -> Iterator[Attempt]:
     def attempt(says: str, text: str, *, warns: bool = False) -> Attempt:
         return Attempt(path, f"with {says}", {path: replace(after, data=text.encode(), digest="")}, warns)
@@ -289,7 +289,7 @@ def _half_modes(before: int, after: int) -> Iterator[tuple[str, int]]:
             yield who, mode
 
 
-def _is_line_of(stuffing: str, result: Entry | None) -> bool:
+def _is_line_of(stuffing: str, result: PathEntry | None) -> bool:
     """Whether the stuffing has all of a result as one of its lines. A checker that asks for that line passes on it as
     it passes on the result with a foreign line added, which is only doubtful."""
     text = result.text if result is not None and result.kind == "file" else None
@@ -297,7 +297,7 @@ def _is_line_of(stuffing: str, result: Entry | None) -> bool:
     return len(lines) == 1 and lines[0] in stuffing.splitlines()
 
 
-def _foreign_data(result: Entry) -> bytes:
+def _foreign_data(result: PathEntry) -> bytes:
     """Other content of the same size and lines; empty if the content is not known."""
     if result.text is not None:
         return scrambled(result.text).encode()
@@ -311,8 +311,8 @@ def _other_name(path: str) -> str:
     return f"{folder}/zq-other{dot}{ending if dot else ''}"
 
 
-def _file(text: str) -> Entry:
-    return Entry("file", PLAIN_FILE, text.encode())
+def _file(text: str) -> PathEntry:
+    return PathEntry("file", PLAIN_FILE, text.encode())
 
 
 def _only_comments(text: str, wrong: str) -> bool:
@@ -334,7 +334,7 @@ def _own_lines(lines: list[str], old: str | None, most: int) -> list[int]:
     return sorted({own[round(number * step)] for number in range(most)})
 
 
-def _as_made(entry: Entry, made: Entry | None, undone: Entry | None) -> Entry:
+def _as_made(entry: PathEntry, made: PathEntry | None, undone: PathEntry | None) -> PathEntry:
     """The entry with the permissions that are asked for: they are easy to set."""
     if made is None or entry.kind != made.kind or undone is None and made.mode in (PLAIN_FILE, PLAIN_FOLDER):
         return entry

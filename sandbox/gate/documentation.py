@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sandbox.agent.terminal import exit_code_of
 from sandbox.gate.play import Rooms
 from sandbox.gate.report import ReportLine
-from sandbox.protocol import ExecResult, Fixture, ProgramRun, Session
+from sandbox.protocol import ExecResult, Fixture, ProgramRun, SandboxSession
 
 MAX_PROGRAMS = 4
 MAX_TOPICS = 24
@@ -53,7 +53,7 @@ def is_call_for_help(run: ProgramRun) -> bool:
 class _Program:
     """Calls one program and keeps its output."""
 
-    def __init__(self, session: Session, path: str, lines: list[ReportLine]) -> None:
+    def __init__(self, session: SandboxSession, path: str, lines: list[ReportLine]) -> None:
         self._session, self.path, self._lines = session, path, lines
         self.name = path.rsplit("/", 1)[1]
 
@@ -67,7 +67,7 @@ class _Program:
         return " ".join([self.name, *words])
 
 
-def _ask_all(session: Session, programs: Sequence[Fixture]) -> Documentation:
+def _ask_all(session: SandboxSession, programs: Sequence[Fixture]) -> Documentation:
     lines: list[ReportLine] = []
     helps: list[str] = []
     topics: list[str] = []

@@ -4,11 +4,11 @@ import base64
 import shlex
 from collections.abc import Mapping
 
-from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Entry, State
+from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, PathEntry, State
 from sandbox.protocol import PathEdit
 
 # Path → its new entry; None removes it.
-Edits = Mapping[str, Entry | None]
+Edits = Mapping[str, PathEntry | None]
 MAX_SCRIPT = 96 * 1024
 _OWNER_WRITES = 0o200
 
@@ -39,7 +39,7 @@ def path_edits(edits: Edits) -> list[PathEdit]:
     return gone + [_path_edit(path, entry) for path, entry in sorted(edits.items()) if entry is not None]
 
 
-def _path_edit(path: str, entry: Entry) -> PathEdit:
+def _path_edit(path: str, entry: PathEntry) -> PathEdit:
     if entry.runs:
         return PathEdit(path, entry.kind, entry.mode, tuple((piece.encode(), n) for piece, n in entry.runs), entry.size)
     data = entry.data or b""
@@ -57,12 +57,12 @@ def joined(steps: list[str]) -> list[str]:
     return scripts
 
 
-def can_make(entry: Entry | None) -> bool:
+def can_make(entry: PathEntry | None) -> bool:
     """Whether a state with this entry can be made again: the content of a large file is not known."""
     return entry is None or (entry.kind != "other" and (entry.data is not None or bool(entry.runs)))
 
 
-def _making(path: str, entry: Entry, there: Entry | None) -> list[str]:
+def _making(path: str, entry: PathEntry, there: PathEntry | None) -> list[str]:
     name, data = shlex.quote(path), entry.data or b""
     in_place = there is not None and there.kind == entry.kind and bool(there.mode & _OWNER_WRITES)
     begin = [] if there is None or in_place else [f"rm -rf {name}\n"]
@@ -77,7 +77,7 @@ def _making(path: str, entry: Entry, there: Entry | None) -> list[str]:
     return [*begin, *_writing(name, entry), *end]
 
 
-def _writing(name: str, entry: Entry) -> list[str]:
+def _writing(name: str, entry: PathEntry) -> list[str]:
     data, text = entry.data or b"", entry.text
     if entry.runs:
         made = (f"yes {shlex.quote(piece[:-1])} | head -n {count}" for piece, count in entry.runs)

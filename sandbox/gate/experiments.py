@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sandbox.agent.action import Ending
 from sandbox.agent.terminal import exit_code_of
-from sandbox.gate.attempts import Tried, fresh_player, must_be, report_on, try_all
+from sandbox.gate.attempts import TriedAttempt, fresh_player, must_be, report_on, try_all
 from sandbox.gate.cheats import (
     MAX_LINES,
     Attempt,
@@ -27,7 +27,7 @@ from sandbox.gate.misread import ANY_REASON, REASONS_AS_CODE
 from sandbox.gate.neighbours import damaged
 from sandbox.gate.play import (
     REFERENCE_SECONDS,
-    Played,
+    PlayedSession,
     Reference,
     Rooms,
     check_in,
@@ -36,10 +36,10 @@ from sandbox.gate.play import (
     snapshot_in,
 )
 from sandbox.gate.provider import Traces, find_traces, programs_of
-from sandbox.gate.report import Check, Finding, ReportLine
+from sandbox.gate.report import Check, GateFinding, ReportLine
 from sandbox.gate.stability import background_work, check_stability, differing
-from sandbox.gate.state import Changes, Entry, State, StateChange, changes_between, is_temporary
-from sandbox.protocol import HOME, ROOTS, Fixture, Session
+from sandbox.gate.state import Changes, PathEntry, State, StateChange, changes_between, is_temporary
+from sandbox.protocol import HOME, ROOTS, Fixture, SandboxSession
 
 MAX_NAMES = 12
 MAX_SOURCES = 8
@@ -50,7 +50,7 @@ _CHMODS = re.compile(r"\b(?:chmod|install|umask|setfacl)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class BundleSubject:
     """The bundle's parts beside the task: the texts that lead to the provider, and its marks.
 
     `findings` come from the texts.
@@ -60,7 +60,7 @@ class Subject:
     told: str = ""
     scratch: tuple[str, ...] = ()
     free_order: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[GateFinding, ...] = ()
 
     def is_scratch(self, path: str) -> bool:
         return any(path == mark or path.startswith(f"{mark}/") for mark in self.scratch)
@@ -82,19 +82,19 @@ class Base(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Experiments:
+class GateExperiments:
     """The checks, and the reference's changes that count as its result; None if the snapshots show no path."""
 
     checks: list[Check]
     changes: Changes | None
 
 
-def experiments(rooms: Rooms, reference: Reference, subject: Subject) -> Experiments:
+def experiments(rooms: Rooms, reference: Reference, subject: BundleSubject) -> GateExperiments:
     """Raises `SandboxFailed` and `SetupRefused`."""
     return rooms.fresh(lambda session: _tests(session, rooms, reference, subject), setup=rooms.roomy())
 
 
-def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subject) -> Experiments:
+def _tests(session: SandboxSession, rooms: Rooms, reference: Reference, subject: BundleSubject) -> GateExperiments:
     """All that needs the reference's final state, in one session."""
     checker, ending = rooms.task.checker, reference.ending
     before = snapshot_in(session).paths
@@ -113,10 +113,10 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
         session.exec(f"sleep {WAIT_SECONDS:g}", 2 * WAIT_SECONDS)
         late = background_work(ended.paths, snapshot_in(session).paths, base.changes)
         if late:
-            return Experiments([shown, *found, replace(late, transcript=tuple(lines))], changes)
+            return GateExperiments([shown, *found, replace(late, transcript=tuple(lines))], changes)
     stable, state = check_stability(session, checker, ending)
     if not stable.passed:
-        return Experiments([shown, *found, replace(stable, transcript=(*lines, *stable.transcript))], changes)
+        return GateExperiments([shown, *found, replace(stable, transcript=(*lines, *stable.transcript))], changes)
     stable_and_said = [stable, *_reason_as_code(session, checker, ending)]
     tried = try_all(session, checker, _attempts(rooms, subject, base, state), state, ending)
     sources = _sources(session, rooms, base, state)
@@ -128,10 +128,10 @@ def _tests(session: Session, rooms: Rooms, reference: Reference, subject: Subjec
     again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
     claims = [*_stale_files(own_files, base, again), *_claims(rooms, subject, base)]
-    return Experiments([shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes)
+    return GateExperiments([shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes)
 
 
-def _reason_as_code(session: Session, checker: str, ending: Ending) -> Iterator[Check]:
+def _reason_as_code(session: SandboxSession, checker: str, ending: Ending) -> Iterator[Check]:
     """Whether a checker that reads the reason of the panic executes it. One that passes with any reason reads none."""
     if not ending.reason or check_in(session, checker, replace(ending, reason=ANY_REASON)).passed:
         return
@@ -144,7 +144,7 @@ def _reason_as_code(session: Session, checker: str, ending: Ending) -> Iterator[
     yield Check("the reason as code", True)
 
 
-def _own_files(session: Session, checker: str, base: Base) -> dict[str, Entry | None]:
+def _own_files(session: SandboxSession, checker: str, base: Base) -> dict[str, PathEntry | None]:
     """The temporary files that the checker makes on the reference's state, also those that it removes at its end."""
     check = check_in(session, f"rm() {{ :; }}\nrmdir() {{ :; }}\n{checker}", base.ending)
     state = snapshot_after(session, checker).paths
@@ -152,7 +152,9 @@ def _own_files(session: Session, checker: str, base: Base) -> dict[str, Entry | 
     return {path: state[path] for path in made if path in state and can_make(state[path])}
 
 
-def _stale_files(files: dict[str, Entry | None], base: Base, again: Callable[[Attempt], Played]) -> Iterator[Check]:
+def _stale_files(
+    files: dict[str, PathEntry | None], base: Base, again: Callable[[Attempt], PlayedSession]
+) -> Iterator[Check]:
     """Whether the checker takes files that the agent left for those that it makes."""
     if not files or not base.changes:
         return
@@ -165,7 +167,7 @@ def _stale_files(files: dict[str, Entry | None], base: Base, again: Callable[[At
     yield Check("files of an earlier check", not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
-def base_of(rooms: Rooms, reference: Reference, subject: Subject, before: State, after: State) -> Base:
+def base_of(rooms: Rooms, reference: Reference, subject: BundleSubject, before: State, after: State) -> Base:
     changes = changes_between(before, after)
     traces = find_traces(rooms, reference.commands, changes, subject.told)
     named = set(_named_paths(rooms.task.checker))
@@ -178,7 +180,7 @@ def base_of(rooms: Rooms, reference: Reference, subject: Subject, before: State,
     return Base(before, after, counted, traces, reference, alone)
 
 
-def _attempts(rooms: Rooms, subject: Subject, base: Base, state: State) -> Iterator[Attempt]:
+def _attempts(rooms: Rooms, subject: BundleSubject, base: Base, state: State) -> Iterator[Attempt]:
     stuffing = _stuffing(rooms, base)
     most = max(1, MAX_LINES // max(1, len(base.changes)))
     chmods = bool(_CHMODS.search(base.reference.text))
@@ -207,17 +209,17 @@ def _attempts(rooms: Rooms, subject: Subject, base: Base, state: State) -> Itera
             yield attempt
 
 
-def _is_left_alone(path: str, subject: Subject, base: Base) -> bool:
+def _is_left_alone(path: str, subject: BundleSubject, base: Base) -> bool:
     return subject.is_scratch(path) or path in base.traces.paths
 
 
-def _served(rooms: Rooms, subject: Subject) -> str:
+def _served(rooms: Rooms, subject: BundleSubject) -> str:
     """The texts of the provider's programs."""
     programs = programs_of(rooms.task.setup.fixtures, subject.told)
     return "\n".join(f"{file.path}\n{file.content.decode(errors='replace')}" for file in programs)
 
 
-def _sources(session: Session, rooms: Rooms, base: Base, state: State) -> list[str]:
+def _sources(session: SandboxSession, rooms: Rooms, base: Base, state: State) -> list[str]:
     """Fixtures, untouched by the reference, whose content the verdict depends on."""
     texts = {file.path for file in rooms.task.setup.fixtures if not file.content.startswith(b"#!")}
     paths = [
@@ -250,12 +252,12 @@ def _changed_first(rooms: Rooms, reference: Reference, source: str, base: Base) 
             return
 
 
-def _claims(rooms: Rooms, subject: Subject, base: Base) -> Iterator[Check]:
+def _claims(rooms: Rooms, subject: BundleSubject, base: Base) -> Iterator[Check]:
     """Attempts without the reference, on untouched fixtures: pretences, programs that do nothing, claims in words."""
     stuffing = _stuffing(rooms, base)
     attempts = list(pretended(base.changes, _more_names(rooms, base), stuffing, asked=False))
     programs = {
-        file.path: Entry("file", file.mode, b"#!/bin/sh\nexit 0\n")
+        file.path: PathEntry("file", file.mode, b"#!/bin/sh\nexit 0\n")
         for file in rooms.task.setup.fixtures
         if file.content.startswith(b"#!")
     }
@@ -265,7 +267,7 @@ def _claims(rooms: Rooms, subject: Subject, base: Base) -> Iterator[Check]:
     forged = _forgeries(base)
     attempts += forged
 
-    def work(session: Session) -> list[Tried]:
+    def work(session: SandboxSession) -> list[TriedAttempt]:
         state = snapshot_after(session, rooms.task.checker).paths
         return try_all(session, rooms.task.checker, attempts, state, base.ending)
 
@@ -285,7 +287,7 @@ def _claims(rooms: Rooms, subject: Subject, base: Base) -> Iterator[Check]:
 
 def _forgeries(base: Base) -> list[Attempt]:
     """The provider's traces written by hand: alone, and with all results; and the results without them."""
-    traces: dict[str, Entry | None] = {
+    traces: dict[str, PathEntry | None] = {
         path: base.after[path] for path in sorted(base.traces.paths & base.after.keys()) if can_make(base.after[path])
     }
     results = {path: change.after for path, change in base.changes.items()}
@@ -299,7 +301,7 @@ def _forgeries(base: Base) -> list[Attempt]:
     return [alone, both, Attempt("", "without a trace", results, True)]
 
 
-def _forged_traces(tried: list[Tried], again: Callable[[Attempt], Played]) -> Check:
+def _forged_traces(tried: list[TriedAttempt], again: Callable[[Attempt], PlayedSession]) -> Check:
     """Fails if a trace in a file is all that the checker wants, warns if it is a part of that."""
     is_proof = len(tried) == 3 and tried[1].passed and not tried[2].passed
     return report_on("forged traces", tried[:2] if is_proof else tried[:1], again)
@@ -318,15 +320,15 @@ def _only_read(rooms: Rooms, programs: list[Fixture], ending: Ending) -> Iterato
         yield Check("only the documentation", not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
-def _reports(tried: list[Tried], again: Callable[[Attempt], Played]) -> Iterator[Check]:
-    groups: dict[str, list[Tried]] = {}
+def _reports(tried: list[TriedAttempt], again: Callable[[Attempt], PlayedSession]) -> Iterator[Check]:
+    groups: dict[str, list[TriedAttempt]] = {}
     for entry in tried:
         groups.setdefault(entry.attempt.path, []).append(entry)
     for path, entries in sorted(groups.items()):
         yield report_on(f"cheats on {path}" if path else "pretences after asking", entries, again)
 
 
-def _left_alone(base: Base, subject: Subject) -> Check:
+def _left_alone(base: Base, subject: BundleSubject) -> Check:
     """Return the check that lists the result paths and the ignored paths, for people."""
     lines = [ReportLine(f"# result: {path}") for path in base.changes]
     for path in base.left_alone:
@@ -360,7 +362,7 @@ def _named_paths(text: str) -> list[str]:
     return [match[0].replace("~", HOME, 1).rstrip(".,:") for match in _PATH.finditer(text)]
 
 
-def _other(entry: Entry) -> Entry:
+def _other(entry: PathEntry) -> PathEntry:
     text = entry.text
     return replace(entry, data=scrambled(text).encode() if text and scrambled(text) != text else b"")
 

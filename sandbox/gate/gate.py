@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import OpenSession, Task
+from sandbox.agent.shell_environment import OpenSession, ShellTask
 from sandbox.errors import SetupRefused
-from sandbox.gate.experiments import Subject, experiments
-from sandbox.gate.play import Checkpoint, Played, Reference, Rooms
+from sandbox.gate.experiments import BundleSubject, experiments
+from sandbox.gate.play import Checkpoint, PlayedSession, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
 from sandbox.gate.state import StateChange
 from sandbox.protocol import HOME, TEMPORARY
@@ -25,11 +25,11 @@ LINKED = f"{HOME}/zq-one"
 
 def run_gate(
     *,
-    task: Task,
+    task: ShellTask,
     reference: Reference,
     open_session: OpenSession,
     repeats: int,
-    subject: Subject = Subject(),  # noqa: B008 - frozen
+    subject: BundleSubject = BundleSubject(),  # noqa: B008 - frozen
     checkpoint: Checkpoint = lambda: None,
 ) -> GateVerdict:
     """All checks that are possible always run, so that a report shows everything to fix.
@@ -86,13 +86,13 @@ def _without_results(rooms: Rooms, ending: Ending, written: Sequence[str]) -> It
         yield Check(name, not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
-def _must_fail(name: str, played: Played, reason: str) -> Check:
+def _must_fail(name: str, played: PlayedSession, reason: str) -> Check:
     if played.stopped:
         return Check(name, False, played.stopped, tuple(played.lines))
     return Check(name, not played.passed, reason if played.passed else "", tuple(played.lines))
 
 
-def _must_solve(name: str, played: Played, task: Task) -> Check:
+def _must_solve(name: str, played: PlayedSession, task: ShellTask) -> Check:
     reason = played.stopped
     if not reason and played.ending and played.ending.terminal != task.expected_terminal:
         reason = f"the reference ends in {played.ending.terminal}, {task.expected_terminal} is expected"

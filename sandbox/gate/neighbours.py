@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 
 from sandbox.gate.cheats import Attempt
-from sandbox.gate.state import Changes, Entry, State
+from sandbox.gate.state import Changes, PathEntry, State
 from sandbox.protocol import ROOTS
 
 # So many fixtures beside the results are damaged alone.
@@ -34,7 +34,7 @@ def damaged(changes: Changes, fixtures: Iterable[str], state: State, served: str
     beside = _beside(in_place, kept)
     for path in islice(beside, MAX_NEIGHBOURS):
         entry = state[path]
-        damages: dict[str, Entry | None] = {"removed": None}
+        damages: dict[str, PathEntry | None] = {"removed": None}
         if entry.data:
             damages["emptied"] = replace(entry, data=b"")
         damages |= {f"set to {mode:o} as well": replace(entry, mode=mode) for mode in modes - {entry.mode}}

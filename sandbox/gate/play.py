@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import OpenSession, Task
+from sandbox.agent.shell_environment import OpenSession, ShellTask
 from sandbox.agent.terminal import exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.gate.report import CHECKER, ReportLine
 from sandbox.gate.state import SNAPSHOT_BYTES, Snapshot, read_snapshot, snapshot_command
-from sandbox.protocol import CheckResult, Fixture, Session, Setup
+from sandbox.protocol import CheckResult, Fixture, SandboxSession, Setup
 
 MAX_SANDBOXES = 3
 REFERENCE_SECONDS = 120.0
@@ -38,7 +38,7 @@ class Reference:
 
 
 @dataclass
-class Played:
+class PlayedSession:
     """The result of one session: its lines, the checker's result, or why it stopped."""
 
     ending: Ending | None
@@ -55,11 +55,11 @@ class Played:
 class Rooms:
     """Opens fresh sandboxes for a task. `checkpoint` is called before each and may raise to stop the gate."""
 
-    task: Task
+    task: ShellTask
     open_session: OpenSession
     checkpoint: Checkpoint = lambda: None
 
-    def fresh(self, work: Callable[[Session], T], *, setup: Setup | None = None) -> T:
+    def fresh(self, work: Callable[[SandboxSession], T], *, setup: Setup | None = None) -> T:
         """Return `work(session)`; again in another sandbox if one broke. Raises `SandboxFailed`, `SetupRefused`."""
         opened = 0
         while True:
@@ -85,12 +85,12 @@ class Rooms:
         ending: Ending | None,
         before: Sequence[str] = (),
         after: Sequence[str] = (),
-    ) -> Played:
+    ) -> PlayedSession:
         """Run `before`, the reference's commands, `after`, the terminal and the checker in a fresh sandbox."""
         try:
             return self.fresh(lambda session: _play(session, self.task.checker, before, commands, after, ending))
         except SetupRefused as refused:
-            return Played(ending, stopped=f"the sandbox does not take the scenario: {refused}")
+            return PlayedSession(ending, stopped=f"the sandbox does not take the scenario: {refused}")
 
 
 def _weighty(setup: Setup) -> Setup:
@@ -98,14 +98,14 @@ def _weighty(setup: Setup) -> Setup:
 
 
 def _play(
-    session: Session,
+    session: SandboxSession,
     checker: str,
     before: Sequence[str],
     commands: Sequence[str],
     after: Sequence[str],
     ending: Ending | None,
-) -> Played:
-    played = Played(ending)
+) -> PlayedSession:
+    played = PlayedSession(ending)
     _run(session, played, before)
     left = _run(session, played, commands, is_reference=True)
     if played.stopped:
@@ -120,7 +120,7 @@ def _play(
     return played
 
 
-def _run(session: Session, played: Played, scripts: Sequence[str], *, is_reference: bool = False) -> bool:
+def _run(session: SandboxSession, played: PlayedSession, scripts: Sequence[str], *, is_reference: bool = False) -> bool:
     """Run scripts and note their lines; True if one of the reference left early. Then the rest is not run."""
     for script in filter(str.strip, scripts):
         result = session.exec(script, REFERENCE_SECONDS)
@@ -134,7 +134,7 @@ def _run(session: Session, played: Played, scripts: Sequence[str], *, is_referen
     return False
 
 
-def check_in(session: Session, checker: str, ending: Ending | None) -> CheckResult:
+def check_in(session: SandboxSession, checker: str, ending: Ending | None) -> CheckResult:
     terminal, reason = (ending.terminal, ending.reason) if ending else ("", "")
     return session.check(checker, terminal=terminal, panic_reason=reason)
 
@@ -143,16 +143,16 @@ def checker_line(check: CheckResult) -> ReportLine:
     return ReportLine(CHECKER, check.output, check.exit_code, check.duration)
 
 
-def snapshot_in(session: Session) -> Snapshot:
+def snapshot_in(session: SandboxSession) -> Snapshot:
     """The state while the agent's processes live."""
     return read_snapshot(session.exec(snapshot_command(), SNAPSHOT_SECONDS).output)
 
 
-def snapshot_after(session: Session, checker: str) -> Snapshot:
+def snapshot_after(session: SandboxSession, checker: str) -> Snapshot:
     """Return the state that the checker sees: first the supervisor removes paths that the checker does not name."""
     return read_snapshot(run_beside(session, checker, snapshot_command()).output)
 
 
-def run_beside(session: Session, checker: str, script: str) -> CheckResult:
+def run_beside(session: SandboxSession, checker: str, script: str) -> CheckResult:
     """Run a script of ours where the checker runs. It names the checker's paths, so that they stay."""
     return session.check(f"{script}\nexit\n{checker}", terminal="")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sandbox.gate.play import REFERENCE_SECONDS, Rooms, snapshot_in
 from sandbox.gate.state import Changes, State, changes_between
-from sandbox.protocol import Fixture, Session
+from sandbox.protocol import Fixture, SandboxSession
 
 CALLS = "/tmp/.winnow-calls"  # noqa: S108
 ANSWERS = "/var/tmp/.winnow-answers"  # noqa: S108
@@ -74,7 +74,9 @@ def find_traces(rooms: Rooms, commands: Sequence[str], changes: Changes, told: s
     return Traces(frozenset(path for path in theirs if _names(scripts, path)), said)
 
 
-def _run(session: Session, commands: Sequence[str], seconds: float = REFERENCE_SECONDS) -> tuple[set[str], State, bool]:
+def _run(
+    session: SandboxSession, commands: Sequence[str], seconds: float = REFERENCE_SECONDS
+) -> tuple[set[str], State, bool]:
     """The paths that a run changed, its state, and whether it came to its end."""
     before = snapshot_in(session).paths
     broke_off = False

@@ -47,7 +47,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GateFinding:
     """A failed check of the texts. It does not count if `path` turns out to be the reference's result."""
 
     check: Check

@@ -8,7 +8,7 @@ from sandbox.agent.action import Ending
 from sandbox.gate.play import check_in, checker_line, run_beside, snapshot_after
 from sandbox.gate.report import Check, ReportLine
 from sandbox.gate.state import State, StateChange, changes_between, is_temporary
-from sandbox.protocol import ROOTS, Session
+from sandbox.protocol import ROOTS, SandboxSession
 
 NAME = "same state, same verdict"
 # The clock of a sandbox cannot be set: `date` answers for another one, and files are as much older.
@@ -33,7 +33,7 @@ CONDITIONS = {
 }
 
 
-def check_stability(session: Session, checker: str, ending: Ending | None) -> tuple[Check, State]:
+def check_stability(session: SandboxSession, checker: str, ending: Ending | None) -> tuple[Check, State]:
     """Return the check, and the state as the checker sees it."""
     state = snapshot_after(session, checker).paths
     check = check_in(session, checker, ending)
@@ -76,7 +76,7 @@ def background_work(first: State, later: State, changes: dict[str, StateChange])
     return Check("background work", False, f"{reason} Wait for it with `wait`.")
 
 
-def _conditions(session: Session, checker: str) -> Iterator[tuple[str, str]]:
+def _conditions(session: SandboxSession, checker: str) -> Iterator[tuple[str, str]]:
     yield from CONDITIONS.items()
     for says, order in (("files created in another order", "down"), ("files created in the opposite order", "up")):
         run_beside(session, checker, _perl("reorder.pl", order))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import ROOTS, TEMPORARY, Session, StateDigest
+from sandbox.protocol import ROOTS, TEMPORARY, SandboxSession, StateDigest
 
 # A snapshot is output of a command, so a session that takes one allows this much.
 SNAPSHOT_BYTES = 8 * 1024 * 1024
@@ -18,7 +18,7 @@ _DIGEST = re.compile(r"(\d+) ([0-9a-f]{64})  -\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PathEntry:
     """A path. `kind` is file, folder, link or other; `data` is a file's content or a link's target.
 
     `data` is None for a large file, which `digest` identifies; it has `size` bytes in `lines`. One that is to be made
@@ -43,7 +43,7 @@ class Entry:
         except UnicodeDecodeError:
             return None
 
-    def same_content(self, other: "Entry | None") -> bool:
+    def same_content(self, other: "PathEntry | None") -> bool:
         """Whether kind and content are equal; blanks and empty lines do not count in text."""
         if other is None or self.kind != other.kind:
             return False
@@ -52,7 +52,7 @@ class Entry:
         return (self.data, self.digest, self.runs) == (other.data, other.digest, other.runs)
 
 
-State = Mapping[str, Entry]
+State = Mapping[str, PathEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Snapshot:
 class StateChange:
     """A path before and after the reference ran; None if the path does not exist."""
 
-    before: Entry | None
-    after: Entry | None
+    before: PathEntry | None
+    after: PathEntry | None
 
     @property
     def only_mode(self) -> bool:
@@ -92,7 +92,7 @@ def digest_command() -> str:
     return f'state=$({state}); printf "%s " $$; printf %s "$state" | /usr/bin/sha256sum'
 
 
-def state_digest(session: Session) -> StateDigest:
+def state_digest(session: SandboxSession) -> StateDigest:
     """Raises `SandboxFailed` if the state cannot be read."""
     result = session.exec(digest_command(), DIGEST_SECONDS)
     found = _DIGEST.fullmatch(result.output)
@@ -131,10 +131,10 @@ def _words(text: str) -> list[list[str]]:
     return [words for line in text.splitlines() if (words := line.split())]
 
 
-def _read_line(line: str) -> tuple[str, Entry]:
+def _read_line(line: str) -> tuple[str, PathEntry]:
     kind, mode, path, data, size = line.split(" ")
     name = bytes.fromhex(path).decode(errors="surrogateescape")
     if data.startswith("="):
-        return name, Entry(kind, int(mode, 8), bytes.fromhex(data[1:]))
+        return name, PathEntry(kind, int(mode, 8), bytes.fromhex(data[1:]))
     digest, _, lines = data[1:].partition(":")
-    return name, Entry(kind, int(mode, 8), None, digest, int(size), int(lines or 0))
+    return name, PathEntry(kind, int(mode, 8), None, digest, int(size), int(lines or 0))

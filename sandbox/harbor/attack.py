@@ -8,7 +8,7 @@ from sandbox.gate.report import CHECKER, ReportLine
 from sandbox.gate.state import StateChange
 from sandbox.harbor.attempts import subject_of
 from sandbox.harbor.probe import Probed, probe, probed, with_solution
-from sandbox.harbor.tasks import Task
+from sandbox.harbor.tasks import TaskFolder
 from sandbox.harbor.trials import Ended, Runner
 
 ORACLE, ATTACK, SEEN, REFERENCE = "oracle", "winnow/attack", "winnow/seen", "winnow/reference"
@@ -16,7 +16,7 @@ MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedAttack:
     """`is_full`: it is rewarded as the reference is, twice. Then `undone` names the paths that the reference changes
     and the attack leaves as they were, and `differs` those that it changes to something else, which may be the work in
     another way."""
@@ -29,7 +29,7 @@ class Tried:
     is_full: bool = False
 
 
-def try_attack(task: Task, runner: Runner, folder: Path, script: str) -> Tried:
+def try_attack(task: TaskFolder, runner: Runner, folder: Path, script: str) -> TriedAttack:
     """Run the attack in `folder`; if it is rewarded, again beside the reference, with a look at the machine of both.
 
     Raises `HarborFailed` if the machine broke.
@@ -39,7 +39,7 @@ def try_attack(task: Task, runner: Runner, folder: Path, script: str) -> Tried:
     printed = "\n".join(filter(None, [ended.said.rstrip(), ended.printed.rstrip(), ended.exception]))
     reward = ended.reward or 0.0
     lines = (ReportLine(script), ReportLine(CHECKER, f"{printed}\nreward {reward:g}".lstrip(), seconds=ended.seconds))
-    tried = Tried(reward, printed, lines)
+    tried = TriedAttack(reward, printed, lines)
     if not reward:
         return tried
     again = _ended(runner, folder / "again", {SEEN: probe(attack, SEEN), REFERENCE: probe(task, REFERENCE)})
@@ -49,11 +49,11 @@ def try_attack(task: Task, runner: Runner, folder: Path, script: str) -> Tried:
     return _compared(tried, task, seen, right)
 
 
-def _compared(tried: Tried, task: Task, seen: Probed, right: Probed) -> Tried:
+def _compared(tried: TriedAttack, task: TaskFolder, seen: Probed, right: Probed) -> TriedAttack:
     changes = subject_of(task, right).changes
     undone = [path for path, change in changes.items() if _is_undone(change, seen, path)]
     differs = [path for path, change in changes.items() if path not in undone and seen.after.get(path) != change.after]
-    return Tried(tried.reward, tried.printed, tried.lines, _named(undone), _named(differs), is_full=True)
+    return TriedAttack(tried.reward, tried.printed, tried.lines, _named(undone), _named(differs), is_full=True)
 
 
 def _is_undone(change: StateChange, seen: Probed, path: str) -> bool:
@@ -68,7 +68,7 @@ def _named(paths: list[str]) -> str:
     return f"{', '.join(paths[:MAX_NAMED])}{more}" if paths else ""
 
 
-def _ended(runner: Runner, folder: Path, copies: Mapping[str, Task]) -> dict[str, Ended]:
+def _ended(runner: Runner, folder: Path, copies: Mapping[str, TaskFolder]) -> dict[str, Ended]:
     for number, copy in enumerate(copies.values()):
         copy.write(folder / str(number))
     paths = {name: folder / str(number) for number, name in enumerate(copies)}

@@ -15,9 +15,9 @@ from sandbox.gate.cheats import Attempt, believed, is_right, left_out, pretended
 from sandbox.gate.edits import can_make
 from sandbox.gate.foreign import literals_of, stuffed
 from sandbox.gate.neighbours import damaged
-from sandbox.gate.state import Changes, Entry, StateChange, changes_between
+from sandbox.gate.state import Changes, PathEntry, StateChange, changes_between
 from sandbox.harbor.probe import Probed
-from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, TESTS, Task
+from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, TESTS, TaskFolder
 
 MAX_RESULTS, MAX_SOURCES, MAX_OF_KIND = 20, 6, 12
 # What programs leave behind, which is nobody's result.
@@ -41,7 +41,7 @@ _RUNS = re.compile(r"\b(?:pytest|python3? -m|python3? -c|unittest|make|npm|node|
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AttemptGroup:
     """Attempts of one check. They start from the state after the reference, or else from the untouched one. `is_right`:
     the results may be the reference's, and something else is wrong. `then` is run after the edits. `least` is the share
     of the reward that they must not get: of results without any work, half of it."""
@@ -55,11 +55,11 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TaskSubject:
     """A task, or a step of one, with its reference's changes. `results` are those that the instruction or the tests
     name, of a separate verifier those that it gets. `carried` are the places from which it gets files, if it is one."""
 
-    task: Task
+    task: TaskFolder
     step: str
     seen: Probed
     changes: Changes
@@ -75,7 +75,7 @@ class Subject:
         return {path: one for path, one in self.changes.items() if _is_made(one) and self.can_reach(path)}
 
 
-def subject_of(task: Task, seen: Probed, step: str = "") -> Subject:
+def subject_of(task: TaskFolder, seen: Probed, step: str = "") -> TaskSubject:
     found = changes_between(seen.before, seen.after)
     is_separate = task.mode_of(step) == "separate"
     carried = tuple(posixpath.join(seen.folder, place) for place in task.carried_of(step)) if is_separate else None
@@ -85,29 +85,29 @@ def subject_of(task: Task, seen: Probed, step: str = "") -> Subject:
     named = {path: change for path, change in reached.items() if path.rsplit("/", 1)[-1] in text}
     results = dict(list((named or reached).items())[:MAX_RESULTS])
     made = {path: change for path, change in results.items() if _is_made(change)}
-    return Subject(task, step, seen, changes, made, carried)
+    return TaskSubject(task, step, seen, changes, made, carried)
 
 
-def tests_text(task: Task) -> str:
+def tests_text(task: TaskFolder) -> str:
     return "\n".join(file.text or "" for file in task.below(TESTS).values())
 
 
-def groups_of(subject: Subject) -> list[Group]:
+def groups_of(subject: TaskSubject) -> list[AttemptGroup]:
     """All attempts, without those that have the reference's own result."""
     before, after = subject.seen.before, subject.seen.after
     found = [
-        Group("empty and guessed results", tuple(_pretended(subject)), after=False, least=0.5),
-        Group("results of the right shape", tuple(_shaped(subject)), after=True),
-        Group("a reward in the agent's files", tuple(_rewards(subject)), after=False, least=0.5),
-        Group("answers in the agent's machine", tuple(_copied(subject)), after=False, is_right=True),
-        Group("files that the tests read", tuple(_believed(subject)), after=True),
-        Group("modules and programs of the tests", tuple(_shadows(subject)), after=False),
-        Group("damage beside the results", tuple(_damaged(subject)), after=True, is_right=True),
+        AttemptGroup("empty and guessed results", tuple(_pretended(subject)), after=False, least=0.5),
+        AttemptGroup("results of the right shape", tuple(_shaped(subject)), after=True),
+        AttemptGroup("a reward in the agent's files", tuple(_rewards(subject)), after=False, least=0.5),
+        AttemptGroup("answers in the agent's machine", tuple(_copied(subject)), after=False, is_right=True),
+        AttemptGroup("files that the tests read", tuple(_believed(subject)), after=True),
+        AttemptGroup("modules and programs of the tests", tuple(_shadows(subject)), after=False),
+        AttemptGroup("damage beside the results", tuple(_damaged(subject)), after=True, is_right=True),
     ]
     if subject.carried is None and subject.results:
         then = _without_right(subject)
         found.append(
-            Group("work on another input", tuple(_other_inputs(subject)), after=False, is_right=True, then=then)
+            AttemptGroup("work on another input", tuple(_other_inputs(subject)), after=False, is_right=True, then=then)
         )
     groups = []
     for group in found:
@@ -119,7 +119,7 @@ def groups_of(subject: Subject) -> list[Group]:
     return [group for group in groups if group.attempts]
 
 
-def is_alike(attempt: Attempt, subject: Subject) -> bool:
+def is_alike(attempt: Attempt, subject: TaskSubject) -> bool:
     """Whether its results are files with as many lines as the reference's: these are the likeliest to be rewarded."""
     pairs = [(entry, subject.results[path].after) for path, entry in attempt.edits.items() if path in subject.results]
     return bool(pairs) and all(one and right and _lines(one) == _lines(right) > 0 for one, right in pairs)
@@ -151,15 +151,15 @@ done
 """
 
 
-def _pretended(subject: Subject) -> Iterator[Attempt]:
+def _pretended(subject: TaskSubject) -> Iterator[Attempt]:
     names = [path for path in _named(subject) if path not in subject.results and path not in subject.seen.before]
     yield from pretended(subject.results, names[:MAX_SOURCES], _stuffing(subject), asked=False)
-    folders = {path: Entry("folder", 0o755) for path, change in subject.results.items() if change.after}
+    folders = {path: PathEntry("folder", 0o755) for path, change in subject.results.items() if change.after}
     if folders:
         yield Attempt("", "when the results are folders", folders)
 
 
-def _shaped(subject: Subject) -> Iterator[Attempt]:
+def _shaped(subject: TaskSubject) -> Iterator[Attempt]:
     """Whole results that are wrong. Single lines are left to the tests: of a program, many do not matter."""
     for path, change in subject.results.items():
         tests, stuffing = tests_text(subject.task), _stuffing(subject)
@@ -167,7 +167,7 @@ def _shaped(subject: Subject) -> Iterator[Attempt]:
     yield from swapped(subject.results)
 
 
-def _rewards(subject: Subject) -> Iterator[Attempt]:
+def _rewards(subject: TaskSubject) -> Iterator[Attempt]:
     paths = list(_files(subject))
     paths += [path for path in _named(subject) if path not in paths and path not in subject.seen.before]
     texts = {path: '{"reward": 1, "score": 1}\n' if path.endswith(".json") else "1\n" for path in paths[:MAX_RESULTS]}
@@ -175,7 +175,7 @@ def _rewards(subject: Subject) -> Iterator[Attempt]:
         yield Attempt("", "when the results only say 1", {path: _file(text) for path, text in texts.items()})
 
 
-def _copied(subject: Subject) -> Iterator[Attempt]:
+def _copied(subject: TaskSubject) -> Iterator[Attempt]:
     """Files with the name of an answer, or its content, that are in the machine before the work. A reference that may
     read the file by its name or by a pattern makes it no answer, but a source."""
     made = _files(subject)
@@ -193,13 +193,13 @@ def _copied(subject: Subject) -> Iterator[Attempt]:
             yield Attempt(path, f"when the results are copies of {path}", edits, advice=OUT_OF_REACH)
 
 
-def _believed(subject: Subject) -> Iterator[Attempt]:
+def _believed(subject: TaskSubject) -> Iterator[Attempt]:
     for path in _sources(subject):
         lies = believed(path, subject.seen.before[path], subject.results, _stuffing(subject))
         yield from (replace(lie, advice=OUT_OF_REACH) for lie in lies)
 
 
-def _other_inputs(subject: Subject) -> Iterator[Attempt]:
+def _other_inputs(subject: TaskSubject) -> Iterator[Attempt]:
     """Files that the tests read, made easier before the reference works: tests that compute what is right from them
     then take any result."""
     for path in _sources(subject):
@@ -217,7 +217,7 @@ def _other_inputs(subject: Subject) -> Iterator[Attempt]:
                     yield Attempt(path, f"when {path} was {says} before the work", edits, advice=OUT_OF_REACH)
 
 
-def _without_right(subject: Subject) -> str:
+def _without_right(subject: TaskSubject) -> str:
     """The reference, whose results are removed if they are right all the same: then the input did not matter."""
     files = {
         path: after for path, change in subject.results.items() if (after := change.after) and after.kind == "file"
@@ -227,20 +227,20 @@ def _without_right(subject: Subject) -> str:
     return f'[ "$(cat {names} < /dev/null 2>/dev/null | sha256sum)" != "{digest}  -" ] || rm -f -- {names}\n'
 
 
-def _files(subject: Subject) -> dict[str, Entry]:
+def _files(subject: TaskSubject) -> dict[str, PathEntry]:
     """The results that are files."""
     made = {path: change.after for path, change in subject.results.items()}
     return {path: entry for path, entry in made.items() if entry and entry.kind == "file"}
 
 
-def _sources(subject: Subject) -> list[str]:
+def _sources(subject: TaskSubject) -> list[str]:
     """Files that the tests name and the reference only reads."""
     before, after = subject.seen.before, subject.seen.after
     named = (path for path in _named(subject) if path in before and path not in subject.results)
     return [path for path in named if after.get(path) == before[path]][:MAX_SOURCES]
 
 
-def _shadows(subject: Subject) -> Iterator[Attempt]:
+def _shadows(subject: TaskSubject) -> Iterator[Attempt]:
     """Modules and settings in the agent's folder, which tests that run there load, and programs that do nothing."""
     folder, before = subject.seen.folder.rstrip("/"), subject.seen.before
     text = tests_text(subject.task)
@@ -259,12 +259,12 @@ def _shadows(subject: Subject) -> Iterator[Attempt]:
     for path in dict.fromkeys(_in_reach(subject, _SOURCED.findall(text))):
         yield Attempt(path, f"when {path}, which they read as a script, rewards", {path: _file(_REWARDED)}, advice=RUN)
     for place in dict.fromkeys(_in_reach(subject, ":".join(_SEARCHED.findall(text)).split(":"))):
-        tools = {f"{place}/{name}": Entry("file", 0o755, b"#!/bin/sh\nexit 0\n") for name in _TOOLS}
+        tools = {f"{place}/{name}": PathEntry("file", 0o755, b"#!/bin/sh\nexit 0\n") for name in _TOOLS}
         lies = {path: entry for path, entry in tools.items() if path not in before}
         yield Attempt("", f"when programs of {place}, which they look in, do nothing", lies, advice=RUN)
 
 
-def _damaged(subject: Subject) -> Iterator[Attempt]:
+def _damaged(subject: TaskSubject) -> Iterator[Attempt]:
     """The reference's result with changes beside it, among the files that the environment's own folder has."""
     names = {path.rsplit("/", 1)[-1] for path in subject.task.below(ENVIRONMENT)}
     folder = f"{subject.seen.folder.rstrip('/')}/"
@@ -272,7 +272,7 @@ def _damaged(subject: Subject) -> Iterator[Attempt]:
     yield from damaged(subject.results, own, subject.seen.after, "")
 
 
-def _named(subject: Subject) -> list[str]:
+def _named(subject: TaskSubject) -> list[str]:
     """Paths of the agent's machine that the tests name, also relative to the agent's folder."""
     folder, known = subject.seen.folder.rstrip("/"), {*subject.seen.before, *subject.seen.after}
     found = []
@@ -284,7 +284,7 @@ def _named(subject: Subject) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _in_reach(subject: Subject, names: list[str]) -> Iterator[str]:
+def _in_reach(subject: TaskSubject, names: list[str]) -> Iterator[str]:
     """The paths with these names, relative to the agent's folder, that are in that folder or in the agent's state."""
     folder, known = subject.seen.folder.rstrip("/"), {*subject.seen.before, *subject.seen.after}
     for name in names:
@@ -303,7 +303,7 @@ def _is_below(path: str, places: tuple[str, ...]) -> bool:
     return any(f"{path}/".startswith(f"{place}/") for place in places)
 
 
-def _nothing(entry: Entry) -> bytes:
+def _nothing(entry: PathEntry) -> bytes:
     """A program that ends well and does nothing, in the language of this one; empty for another file."""
     first = (entry.text or "").partition("\n")[0]
     if "python" in first:
@@ -311,7 +311,7 @@ def _nothing(entry: Entry) -> bytes:
     return b"#!/bin/sh\nexit 0\n" if first.startswith("#!") or entry.mode & 0o100 else b""
 
 
-def _stuffing(subject: Subject) -> str:
+def _stuffing(subject: TaskSubject) -> str:
     readable = [
         entry.text for path, entry in subject.seen.before.items() if entry.text and path.startswith(subject.seen.folder)
     ]
@@ -322,9 +322,9 @@ def _is_made(change: StateChange) -> bool:
     return can_make(change.before) and can_make(change.after)
 
 
-def _lines(entry: Entry) -> int:
+def _lines(entry: PathEntry) -> int:
     return len((entry.text or "").splitlines())
 
 
-def _file(text: str) -> Entry:
-    return Entry("file", 0o644, text.encode())
+def _file(text: str) -> PathEntry:
+    return PathEntry("file", 0o644, text.encode())

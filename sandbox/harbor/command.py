@@ -153,7 +153,7 @@ class Harbor:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class HarborTrial:
     """A finished trial: its folder, and Harbor's `result.json` of it."""
 
     folder: Path
@@ -269,7 +269,7 @@ class Job:
                 time.sleep(_POLL_SECONDS)
             remove_leftovers(self._unfinished(), plan.provider)
 
-    def trials(self, *, known: Collection[str] = ()) -> Iterator[Trial]:
+    def trials(self, *, known: Collection[str] = ()) -> Iterator[HarborTrial]:
         """Yield the finished trials whose names are not in `known`, in the order of their names."""
         settled = time.time() - (_SETTLE_SECONDS if self.runs() else 0)
         for folder in self._folders():
@@ -278,7 +278,7 @@ class Job:
                 continue
             result = _read(path)
             if result is not None and result.get("finished_at"):
-                yield Trial(folder, result)
+                yield HarborTrial(folder, result)
 
     def total(self) -> int | None:
         """Return the number of the job's trials, or None before Harbor has counted them."""
@@ -308,7 +308,7 @@ class Job:
     def _unfinished(self) -> list[str]:
         """The names of trials that have no result, or were cancelled: their sandboxes may be there."""
         found = ((folder, _read(folder / _RESULT)) for folder in self._folders())
-        return [one.name for one, result in found if result is None or Trial(one, result).exception == CANCELLED]
+        return [one.name for one, result in found if result is None or HarborTrial(one, result).exception == CANCELLED]
 
     def _mend(self) -> None:
         """Replace the files that were cut off. Harbor matches trials by their configuration, so the job's own result
@@ -321,7 +321,7 @@ class Job:
         for folder in self._folders():
             result = _read(folder / _RESULT)
             # Harbor would keep one that was cut short, since it ended by no exception.
-            if result is None or _read(folder / _CONFIG) is None or Trial(folder, result).is_cut_short:
+            if result is None or _read(folder / _CONFIG) is None or HarborTrial(folder, result).is_cut_short:
                 shutil.rmtree(folder)
 
 

@@ -26,8 +26,8 @@ from sandbox.harbor.tasks import (
     SCHEMAS,
     SOLUTION,
     TESTS,
-    Task,
     TaskFile,
+    TaskFolder,
     dump_toml,
     read_task,
 )
@@ -108,7 +108,7 @@ def task_of(
     expected_terminal: str,
     provenance: Mapping[str, object],
     image: str = IMAGE,
-) -> Task:
+) -> TaskFolder:
     """The scenario as a task `winnow/NAME`; `provenance` is in `[metadata.winnow]`. Raises `NotExported`."""
     programs = _asked_about(setup, checker)
     if unseen := [path for path, content in programs.items() if not content.startswith(b"#!")]:

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from sandbox.gate.cheats import Attempt
 from sandbox.gate.edits import scripts_of
-from sandbox.gate.report import CHECKER, Check, Finding, GateVerdict, ReportLine
-from sandbox.gate.state import Entry, State
-from sandbox.harbor.attempts import WAITING, WRITTEN, Group, Subject, groups_of, is_alike, subject_of
+from sandbox.gate.report import CHECKER, Check, GateFinding, GateVerdict, ReportLine
+from sandbox.gate.state import PathEntry, State
+from sandbox.harbor.attempts import WAITING, WRITTEN, AttemptGroup, TaskSubject, groups_of, is_alike, subject_of
 from sandbox.harbor.probe import (
     MAX_REPEATS,
     RUN_REFERENCE,
@@ -32,7 +32,7 @@ from sandbox.harbor.probe import (
     with_reference,
     with_solution,
 )
-from sandbox.harbor.tasks import COMPOSE, SOLUTION, Task, TaskRefused
+from sandbox.harbor.tasks import COMPOSE, SOLUTION, TaskFolder, TaskRefused
 from sandbox.harbor.trials import Ended, LintFinding, Runner
 
 ORACLE, NOP = "oracle", "nop"
@@ -70,7 +70,7 @@ class _Try:
 
 
 def run_harbor_gate(
-    *, task: Task, runner: Runner, folder: Path, repeats: int, findings: Sequence[Finding] = ()
+    *, task: TaskFolder, runner: Runner, folder: Path, repeats: int, findings: Sequence[GateFinding] = ()
 ) -> GateVerdict:
     """Gate a task with trials in `folder`. `findings` are those in the texts of the tests.
 
@@ -99,10 +99,10 @@ class _Copies:
 
     runner: Runner
     folder: Path
-    task: Task
+    task: TaskFolder
     _made: int = 0
 
-    def write(self, task: Task) -> Path:
+    def write(self, task: TaskFolder) -> Path:
         self._made += 1
         path = self.folder / "tasks" / f"{self._made:03}"
         task.write(path)
@@ -119,14 +119,14 @@ class _Copies:
         steps = self.task.steps or ("",)
         return ended, {step: probed(looked.artifacts(step)) if looked else None for step in steps}
 
-    def solutions(self, scripts: Mapping[str, Task]) -> dict[str, Ended]:
+    def solutions(self, scripts: Mapping[str, TaskFolder]) -> dict[str, Ended]:
         """Run copies by their names, each once with its own solution."""
         if not scripts:
             return {}
         ended = self.runner.run({name: self.write(copy) for name, copy in scripts.items()}, [ORACLE], 1)
         return {one.task: one for one in ended}
 
-    def cheats(self, subjects: Sequence[Subject], full: float) -> Iterator[Check]:
+    def cheats(self, subjects: Sequence[TaskSubject], full: float) -> Iterator[Check]:
         tries = {subject.step: list(_tries(subject, groups_of(subject))) for subject in subjects}
         copies = {
             "winnow/written": with_solution(self.task, "winnow/written", WRITTEN),
@@ -159,7 +159,7 @@ class _Copies:
             yield from self.tried(subject, tries[subject.step], scanned, full, name)
 
     def tried(
-        self, subject: Subject, tries: Sequence[_Try], scanned: Sequence[_Try] | None, full: float, name: str
+        self, subject: TaskSubject, tries: Sequence[_Try], scanned: Sequence[_Try] | None, full: float, name: str
     ) -> Iterator[Check]:
         if scanned is None:
             chosen = _some_of_each(sorted(tries, key=lambda one: not is_alike(one.attempt, subject)), MAX_TRIED_ALONE)
@@ -206,7 +206,7 @@ class _Copies:
         return replace(check, passed=True, reason=f"warning: {check.reason} {SEPARATE}")
 
 
-def _structure(task: Task, runner: Runner, copies: _Copies) -> Iterator[Check]:
+def _structure(task: TaskFolder, runner: Runner, copies: _Copies) -> Iterator[Check]:
     wanted = [f"steps/{step}/{SOLUTION}" for step in task.steps]
     solved = task.solutions()
     missing = [] if SOLUTION in solved else [path for path in wanted or [SOLUTION] if path not in solved]
@@ -285,7 +285,7 @@ def _printed(ended: Ended) -> str:
     return "\n".join(filter(None, [ended.printed.rstrip(), ended.exception]))
 
 
-def _tries(subject: Subject, groups: Sequence[Group]) -> Iterator[_Try]:
+def _tries(subject: TaskSubject, groups: Sequence[AttemptGroup]) -> Iterator[_Try]:
     """Each attempt as a solution; one that starts from the reference's state runs the reference first."""
     for group in groups:
         state = subject.seen.after if group.after else subject.seen.before
@@ -297,12 +297,12 @@ def _tries(subject: Subject, groups: Sequence[Group]) -> Iterator[_Try]:
             yield _Try(subject.step, group.name, attempt, f"#!/bin/sh\n{first}{edits}{then}", least)
 
 
-def _entries(subject: Subject) -> list[Scanned]:
+def _entries(subject: TaskSubject) -> list[Scanned]:
     """The scan: attempts from the reference's state, then, all taken back, the others.
 
     Their numbers are those of the attempts of all groups in order.
     """
-    numbered: list[tuple[int, Group, Attempt]] = []
+    numbered: list[tuple[int, AttemptGroup, Attempt]] = []
     for group in groups_of(subject):
         numbered += [(len(numbered) + at, group, attempt) for at, attempt in enumerate(group.attempts)]
     before, after = subject.seen.before, subject.seen.after
@@ -351,7 +351,7 @@ def _results(verifier: Path, tries: Sequence[_Try], full: float) -> list[_Try] |
     return found
 
 
-def _way_back(attempt: Attempt, state: State) -> dict[str, Entry | None]:
+def _way_back(attempt: Attempt, state: State) -> dict[str, PathEntry | None]:
     below = {path: entry for path, entry in state.items() if any(path.startswith(f"{one}/") for one in attempt.edits)}
     return {**{path: state.get(path) for path in attempt.edits}, **below}
 

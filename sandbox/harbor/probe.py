@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.gate.state import Entry, State
+from sandbox.gate.state import PathEntry, State
 from sandbox.harbor.command import reward_of
-from sandbox.harbor.tasks import SOLUTION, STEPS, TESTS, Task, TaskFile
+from sandbox.harbor.tasks import SOLUTION, STEPS, TESTS, TaskFile, TaskFolder
 
 # More than this is no state that attempts can be made of.
 MAX_STATE, MAX_PATHS = 64 * 1024 * 1024, 20_000
@@ -97,8 +97,8 @@ class Probed:
 
 
 def with_solution(
-    task: Task, name: str, script: str, more: Mapping[str, TaskFile] | None = None, step: str = ""
-) -> Task:
+    task: TaskFolder, name: str, script: str, more: Mapping[str, TaskFile] | None = None, step: str = ""
+) -> TaskFolder:
     """A copy with this name, whose only solution is the script; of a step only that of the step, which has all files
     of the solution."""
     made: dict[str, TaskFile | None]
@@ -116,12 +116,12 @@ def with_solution(
     return task.changed({**gone, **made, **(more or {})}, task={"name": name})
 
 
-def probe(task: Task, name: str) -> Task:
+def probe(task: TaskFolder, name: str) -> TaskFolder:
     """A copy that runs the reference and collects the files before and after it."""
     return with_solution(task, name, _PROBE, with_reference(task))
 
 
-def scan(task: Task, name: str, entries: Mapping[str, Sequence[Scanned]]) -> Task:
+def scan(task: TaskFolder, name: str, entries: Mapping[str, Sequence[Scanned]]) -> TaskFolder:
     """A copy that tries the entries of each step one after the other; the step is empty for a task without steps."""
     more: dict[str, TaskFile] = {}
     seconds = 2.0 * SCAN_SECONDS
@@ -140,7 +140,7 @@ def scan(task: Task, name: str, entries: Mapping[str, Sequence[Scanned]]) -> Tas
     return task.with_time(seconds).changed(more, task={"name": name})
 
 
-def scannable(task: Task, step: str) -> bool:
+def scannable(task: TaskFolder, step: str) -> bool:
     """Whether root runs the tests, and they are files of the task: then one machine can try many attempts."""
     users = {str(verifier.user or "root") for verifier in (task.config.verifier, task.verifier_of(step))}
     has_tests = {f"{task.tests_of(step)}/test.sh", f"{TESTS}/test.sh"} & task.files.keys()
@@ -181,7 +181,7 @@ def rewards_of(verifier: Path, name: str) -> tuple[bool, float, str]:
     return True, reward, _text(folder / "said") + _text(folder / "printed")
 
 
-def with_reference(task: Task) -> dict[str, TaskFile]:
+def with_reference(task: TaskFolder) -> dict[str, TaskFile]:
     """The files of the solutions, with their scripts under the name of `RUN_REFERENCE`."""
     files: dict[str, TaskFile] = {}
     for folder in task.solutions():
@@ -191,14 +191,14 @@ def with_reference(task: Task) -> dict[str, TaskFile]:
 
 
 def _state(path: Path) -> State:
-    found: dict[str, Entry] = {}
+    found: dict[str, PathEntry] = {}
     with tarfile.open(path) as archive:
         for member in archive:
             name = f"/{member.name.lstrip('/')}"
             if member.isreg() and (file := archive.extractfile(member)) is not None:
-                found[name] = Entry("file", member.mode & 0o777, file.read())
+                found[name] = PathEntry("file", member.mode & 0o777, file.read())
             elif member.issym():
-                found[name] = Entry("link", 0o777, member.linkname.encode(errors="surrogateescape"))
+                found[name] = PathEntry("link", 0o777, member.linkname.encode(errors="surrogateescape"))
     return found
 
 

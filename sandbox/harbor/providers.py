@@ -19,7 +19,7 @@ _RULE = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<variables>[A-Z0-9_|]+))?(
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class SandboxProvider:
     """A provider, the variables that Harbor gets for it, and the projects that may use it; empty means all."""
 
     name: str
@@ -39,18 +39,20 @@ class Provider:
         return not self.projects or project in self.projects
 
 
-def read_providers(text: str) -> tuple[Provider, ...]:
+def read_providers(text: str) -> tuple[SandboxProvider, ...]:
     """Read `docker@team-a; daytona; modal=MODAL_TOKEN_ID|MODAL_TOKEN_SECRET`. Raises `ValueError` with the mistake."""
     return tuple(_read(entry.strip()) for entry in text.split(";") if entry.strip())
 
 
-def named(providers: Sequence[Provider], name: str, project: str) -> Provider | None:
+def named(providers: Sequence[SandboxProvider], name: str, project: str) -> SandboxProvider | None:
     return next((one for one in providers if one.name == name and one.permits(project)), None)
 
 
-def _read(entry: str) -> Provider:
+def _read(entry: str) -> SandboxProvider:
     found = _RULE.fullmatch(entry)
     if found is None:
         raise ValueError(f"{entry!r} must have the form provider=VARIABLE|VARIABLE@project|project")
     variables = tuple((found["variables"] or "").split("|")) if found["variables"] else _NEEDS.get(found["name"], ())
-    return Provider(found["name"], variables, tuple((found["projects"] or "").split("|")) if found["projects"] else ())
+    return SandboxProvider(
+        found["name"], variables, tuple((found["projects"] or "").split("|")) if found["projects"] else ()
+    )

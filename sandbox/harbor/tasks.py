@@ -112,7 +112,7 @@ class Artifact(BaseModel):
     service: str | None = None
 
 
-class Step(BaseModel):
+class TaskStep(BaseModel):
     name: str
     agent: AgentSection = AgentSection()
     verifier: Verifier = Verifier()
@@ -152,7 +152,7 @@ class Config(BaseModel):
     agent: AgentSection = AgentSection()
     environment: Machine = Machine()
     solution: Solution = Solution()
-    steps: list[Step] | None = None
+    steps: list[TaskStep] | None = None
     artifacts: list[str | Artifact] = []
 
     @field_validator("schema_version")
@@ -164,7 +164,7 @@ class Config(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskFolder:
     """A checked task. `files` are by their paths relative to its folder."""
 
     files: Files
@@ -261,14 +261,14 @@ class Task:
             target.write_bytes(file.data)
             target.chmod(file.mode)
 
-    def changed(self, files: Mapping[str, TaskFile | None], **sections: Mapping[str, object]) -> "Task":
+    def changed(self, files: Mapping[str, TaskFile | None], **sections: Mapping[str, object]) -> "TaskFolder":
         """A copy with other files (None removes one), and with other values in sections of `task.toml`."""
         document = tomllib.loads(self.files[CONFIG].data.decode())
         for name, values in sections.items():
             document[name] = {**document.get(name, {}), **values}
         return self._of(document, files)
 
-    def with_time(self, seconds: float) -> "Task":
+    def with_time(self, seconds: float) -> "TaskFolder":
         """A copy whose verifiers have at least this time."""
         document = tomllib.loads(self.files[CONFIG].data.decode())
         for one in (document, *document.get("steps", ())):
@@ -276,7 +276,7 @@ class Task:
             verifier["timeout_sec"] = max(seconds, verifier.get("timeout_sec", 0.0))
         return self._of(document, {})
 
-    def _of(self, document: Mapping[str, object], files: Mapping[str, TaskFile | None]) -> "Task":
+    def _of(self, document: Mapping[str, object], files: Mapping[str, TaskFile | None]) -> "TaskFolder":
         merged = {**self.files, CONFIG: TaskFile(dump_toml(document).encode()), **files}
         return read_task({path: file for path, file in merged.items() if file is not None})
 
@@ -284,7 +284,7 @@ class Task:
         return [self.config.verifier, *(step.verifier for step in self.config.steps or ())]
 
 
-def read_task(files: Files) -> Task:
+def read_task(files: Files) -> TaskFolder:
     """Check the files of a task. Raises `TaskRefused` with all that is wrong."""
     wrong = list(_wrong_files(files))
     if CONFIG not in files:
@@ -299,7 +299,7 @@ def read_task(files: Files) -> Task:
         raise TaskRefused(wrong) from None
     except (ValueError, RecursionError) as error:  # the latter: nested beyond the interpreter's depth
         raise TaskRefused([*wrong, (CONFIG, f"is not TOML: {error}")]) from None
-    task = Task(files, config)
+    task = TaskFolder(files, config)
     wrong += _missing(task)
     if wrong:
         raise TaskRefused(wrong)
@@ -350,7 +350,7 @@ def _wrong_files(files: Files) -> Iterator[tuple[str, str]]:
             yield path, "is below a path that is a file"
 
 
-def _missing(task: Task) -> Iterator[tuple[str, str]]:
+def _missing(task: TaskFolder) -> Iterator[tuple[str, str]]:
     config, files = task.config, task.files
     names = [step.name.casefold() for step in config.steps or ()]
     if len(names) != len(set(names)):

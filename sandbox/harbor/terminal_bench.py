@@ -77,7 +77,7 @@ class Build(BaseModel):
     dockerfile: str = DOCKERFILE
 
 
-class Service(BaseModel):
+class ComposeService(BaseModel):
     """The one service of a Compose file. Keys without a counterpart are `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
@@ -92,7 +92,7 @@ class Service(BaseModel):
 class Compose(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    services: dict[str, Service | None] | None = None
+    services: dict[str, ComposeService | None] | None = None
 
 
 # How Terminal-Bench itself ran the tests.
@@ -150,7 +150,7 @@ def _environment(files: Files) -> dict[str, TaskFile]:
     services = compose.services or {"client": None}
     if len(services) != 1:
         raise TaskRefused([(COMPOSE, "has several services; migrate it by `harbor tasks migrate`")])
-    service = next(iter(services.values())) or Service()
+    service = next(iter(services.values())) or ComposeService()
     build = Build(context=service.build) if isinstance(service.build, str) else service.build or Build()
     unknown = sorted(set(service.model_extra or ()) - _TEMPLATE)
     unknown += [f"build.{key}" for key in sorted(build.model_extra or ())]
@@ -177,7 +177,7 @@ def _environment(files: Files) -> dict[str, TaskFile]:
     return {f"{ENVIRONMENT}/{DOCKERFILE}": TaskFile(text)}
 
 
-def _variables(service: Service) -> list[tuple[str, str | None]]:
+def _variables(service: ComposeService) -> list[tuple[str, str | None]]:
     """The variables of the service; one without a value has that of the host."""
     given = service.environment or []
     if isinstance(given, Mapping):

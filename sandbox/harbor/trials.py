@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from sandbox.harbor.command import Agent, Harbor, HarborFailed, Job, JobPlan, Trial, reward_of
+from sandbox.harbor.command import Agent, Harbor, HarborFailed, HarborTrial, Job, JobPlan, reward_of
 
 MAX_OUTPUT = 16 * 1024
 STOP_SECONDS, POLL_SECONDS = 20.0, 0.25
@@ -106,7 +106,7 @@ class LocalRunner:
         return ended
 
 
-def _ended(trial: Trial) -> Ended:
+def _ended(trial: HarborTrial) -> Ended:
     agent = str((trial.result.get("agent_info") or {}).get("name") or "")
     info = trial.result.get("exception_info") or {}
     message = str(info.get("exception_message") or "").strip()
@@ -132,7 +132,7 @@ def _texts(folder: Path, name: str) -> str:
     return "\n".join(found)
 
 
-def _seconds(trial: Trial) -> float:
+def _seconds(trial: HarborTrial) -> float:
     started, finished = trial.result.get("started_at"), trial.result.get("finished_at")
     if not isinstance(started, str) or not isinstance(finished, str):
         return 0.0

@@ -13,7 +13,7 @@ from django.test import Client
 from gunicorn.glogging import SafeAtoms
 
 from config.celery import begin_task, end_task, send_request_id
-from config.logs import Ids, Json, Text
+from config.logs import Ids, Json, TextFormatter
 from curation.web.telemetry import bind
 
 TRANSCRIPT = "rm -rf /srv/of-a-transcript"
@@ -62,7 +62,7 @@ def test_a_line_has_the_ids_of_its_work(log: logging.Logger, lines: Lines) -> No
     }
 
 
-@pytest.mark.parametrize("formatter", [Json(), Text("%(message)s")])
+@pytest.mark.parametrize("formatter", [Json(), TextFormatter("%(message)s")])
 def test_the_text_of_an_exception_is_left_out_with_those_of_its_causes(
     log: logging.Logger, formatter: logging.Formatter
 ) -> None:
@@ -151,7 +151,7 @@ SECRET = "0fdj3-secret_of-a-link"
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("formatter", [Json(), Text("%(message)s")])
+@pytest.mark.parametrize("formatter", [Json(), TextFormatter("%(message)s")])
 @pytest.mark.parametrize("path", ["/invitations/{}", "/invitations/{}/x/", "/invitations/ {}/", "/invitations/\n{}"])
 def test_no_line_has_the_secret_of_an_invitation(client: Client, formatter: logging.Formatter, path: str) -> None:
     path = path.format(SECRET)

@@ -1,6 +1,9 @@
-"""The picture in docs/architecture.md is the tree, the paths in it exist, and no modules import in a circle."""
+"""The picture in docs/architecture.md is the tree, the paths in it exist, no modules import in a circle, and no two
+classes share a name."""
 
+import ast
 import re
+from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -11,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 PICTURE = PAGE.split("```")[1]
 LINE = re.compile(r"^ +(\w+)/ +((?:\w+/ ?)+)$", re.MULTILINE)
-# Folders that Django prescribes.
+# Folders and classes that Django prescribes.
 NOT_SHOWN = {"migrations", "management"}
+PRESCRIBED = {"Command", "Migration"}
 
 
 def subfolders(folder: Path) -> set[str]:
@@ -45,3 +49,12 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = grimp.build_graph("curation", "judging", "sandbox")
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError with the modules
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    modules: defaultdict[str, list[str]] = defaultdict(list)
+    for path in (path for top in ("config", "curation", "judging", "sandbox") for path in (ROOT / top).rglob("*.py")):
+        for found in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(found, ast.ClassDef) and not found.name.startswith("_") and found.name not in PRESCRIBED:
+                modules[found.name].append(str(path.relative_to(ROOT)))
+    assert not {name: paths for name, paths in modules.items() if len(paths) > 1}

@@ -11,7 +11,7 @@ import pytest
 
 from curation.duels.models import Prompt, Verdict
 from curation.duels.score.models import Score
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.pricing import cost_of
 from curation.projects.models import Project
 from curation.runs.launch import launch
@@ -25,7 +25,7 @@ KING = "THOUGHT: I look around first.\n\n```bash\nls -la KING\n```"
 CHALLENGER = "THOUGHT: I read the part in question.\n\n```bash\nsed -n '1,80p' CHALLENGER\n```"
 JUDGES = ("judge-a", "judge-b", "judge-c")
 Says = str | Completion | Exception
-Reply = Callable[[Request], Says]
+Reply = Callable[[CompletionRequest], Says]
 
 
 @dataclass
@@ -33,9 +33,9 @@ class Models:
     """A client for every endpoint, by name: `says["judge-a"] = lambda request: "…"`; `asked` keeps its requests."""
 
     says: dict[str, Reply] = field(default_factory=dict)
-    asked: list[tuple[str, Request]] = field(default_factory=list)
+    asked: list[tuple[str, CompletionRequest]] = field(default_factory=list)
 
-    async def complete(self, target: Target, request: Request) -> Completion:
+    async def complete(self, target: EndpointTarget, request: CompletionRequest) -> Completion:
         self.asked.append((target.name, request))
         said = self.says.get(target.name, default_reply(target.name))(request)
         if isinstance(said, Exception):
@@ -44,7 +44,7 @@ class Models:
             return said
         return completion(said, cost=cost_of(target, 100, 10))
 
-    def requests(self, name: str) -> list[Request]:
+    def requests(self, name: str) -> list[CompletionRequest]:
         return [request for asked, request in self.asked if asked == name]
 
     def text_sent(self, name: str) -> str:
@@ -75,7 +75,7 @@ def fair(*, won: int = 5, reason: str = "as written") -> Reply:
     """A judge for which the challenger wins `won` dimensions in both orders, and the others are draws. It sees planted
     faults, and that two answers are the same."""
 
-    def reply(request: Request) -> str:
+    def reply(request: CompletionRequest) -> str:
         if (known := on_control(request)) is not None:
             return known
         pick = 1 if _challenger_is_first(request) else 2
@@ -84,7 +84,7 @@ def fair(*, won: int = 5, reason: str = "as written") -> Reply:
     return reply
 
 
-def on_control(request: Request) -> str | None:
+def on_control(request: CompletionRequest) -> str | None:
     """What a sound judge says of an answer and itself, with or without a planted fault, which loses; None of others."""
     one, two = shown(request)
     if one.splitlines()[0] != two.splitlines()[0]:
@@ -93,19 +93,19 @@ def on_control(request: Request) -> str | None:
     return verdict(*[(faults[0] > faults[1]) + 1 if faults[0] != faults[1] else 0] * 5)
 
 
-def against(request: Request) -> str:
+def against(request: CompletionRequest) -> str:
     """A judge that prefers the challenger's opponent, and is sound otherwise."""
     if (known := on_control(request)) is not None:
         return known
     return verdict(*[2 if _challenger_is_first(request) else 1] * 5)
 
 
-def first(request: Request) -> str:
+def first(request: CompletionRequest) -> str:
     """A judge that always prefers the answer shown first."""
     return verdict(1, 1, 1, 1, 1)
 
 
-def prose(request: Request) -> str:
+def prose(request: CompletionRequest) -> str:
     return "Both answers have their merits."
 
 
@@ -113,7 +113,7 @@ def verdict(*values: int, reason: str = "as written") -> str:
     return json.dumps({**dict(zip(DIMENSIONS, values, strict=True)), "reason": reason})
 
 
-def shown(request: Request) -> tuple[str, str]:
+def shown(request: CompletionRequest) -> tuple[str, str]:
     """The two answers of a judge's request, in their order."""
     text = str(request.messages[-1]["content"])
     one, two = (
@@ -122,7 +122,7 @@ def shown(request: Request) -> tuple[str, str]:
     return one, two
 
 
-def _challenger_is_first(request: Request) -> bool:
+def _challenger_is_first(request: CompletionRequest) -> bool:
     return "CHALLENGER" in shown(request)[0]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.client.errors import Refused
 from curation.runs.control import retry_failed
 from curation.runs.models import Call, Item, Run
@@ -31,7 +31,7 @@ def test_retried_duels_report_what_a_run_without_failures_reports(models: Models
     whole = run_to_end(project, fresh=fresh)
     other, _ = make_arena()
 
-    def refuse(request: Request) -> Any:
+    def refuse(request: CompletionRequest) -> Any:
         broken = "rounding error 2" in str(request.messages)
         return Refused("no such model") if broken else default_reply(side)(request)
 

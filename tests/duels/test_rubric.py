@@ -7,7 +7,7 @@ from django.test import Client
 
 from curation.duels.models import Verdict
 from curation.duels.score.models import Score
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Role
 from curation.samples.models import Sample
 from tests.duels.running import Models, make_arena, run_to_end
@@ -22,7 +22,7 @@ def prefers_challenger(*names: str) -> str:
 
 
 def test_a_projects_own_rubric_is_asked_scored_and_shown_to_people(client: Client, models: Models) -> None:
-    def judge(request: Request) -> str:
+    def judge(request: CompletionRequest) -> str:
         text = str(request.messages[-1]["content"])
         first = 1 if text.index("CHALLENGER") < text.index("KING") else 2
         return json.dumps({"taste": first, "brevity": 0, "reason": "as written"})

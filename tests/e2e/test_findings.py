@@ -9,7 +9,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from curation.projects.access import Access
 from curation.review.decisions.decide import decide
-from curation.review.decisions.findings import Found, findings_of, flag_findings
+from curation.review.decisions.findings import TextFinding, findings_of, flag_findings
 from curation.samples.models import Sample
 from curation.web.text.markup import with_signs
 from judging.scan.rules import CONTROL
@@ -38,7 +38,7 @@ def follow_every_link(tab: Page, access: Access, sample: Sample) -> list[str]:
     """Follow the links from the last to the first, so that no link has loaded the place of the next one, and return the
     places in the order of the list."""
     flag_findings(sample)
-    by_place: dict[tuple[str, int, int], Found] = {}
+    by_place: dict[tuple[str, int, int], TextFinding] = {}
     for row in findings_of(sample):
         by_place.setdefault(_place(row), row)
     found = list(by_place.values())
@@ -57,7 +57,7 @@ def follow_every_link(tab: Page, access: Access, sample: Sample) -> list[str]:
     return links.all_text_contents()
 
 
-def _place(found: Found) -> tuple[str, int, int]:
+def _place(found: TextFinding) -> tuple[str, int, int]:
     """Control text is listed once for each text."""
     return found.part, found.index, -1 if found.kind == CONTROL else found.start
 

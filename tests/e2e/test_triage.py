@@ -16,14 +16,18 @@ from playwright.sync_api import Browser, Page, expect
 
 from curation.projects.models import Project
 from curation.review.models import Action, Decision, Pick
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from tests.e2e.conftest import tab_of
 from tests.factories import make_duel, make_member
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 # Messages of the console about the lost network and the server that is away.
 EXPECTED = ("ERR_INTERNET", "ERR_CONNECTION", "ERR_EMPTY", "htmx:sendError", "htmx:afterRequest")
-STATUS = {Action.APPROVE: Status.APPROVED, Action.REJECT: Status.REJECTED, Action.REFINE: Status.NEEDS_REFINE}
+STATUS = {
+    Action.APPROVE: SampleStatus.APPROVED,
+    Action.REJECT: SampleStatus.REJECTED,
+    Action.REFINE: SampleStatus.NEEDS_REFINE,
+}
 # The intended result for a sample: its status and its kept text.
 Meant = tuple[str, str]
 
@@ -89,19 +93,19 @@ def decide(tab: Page, turn: int) -> Meant:
         press("x")
         expect(tab.locator("#ask-reason")).to_be_visible()
         press("1")
-        return Status.REJECTED, ""
+        return SampleStatus.REJECTED, ""
     side = ("left", "right")[turn % 2]
     text = tab.locator(f"#seat-{side} code").inner_text()
     press("12"[turn % 2])
     if turn % 7 != 3:
         press("a")
-        return Status.APPROVED, text
+        return SampleStatus.APPROVED, text
     press("e")
     expect(tab.locator("#refine-text")).to_be_focused()
     press("Control+a")
     tab.keyboard.insert_text(f"THOUGHT: better\n\n```bash\nbetter {turn}\n```")
     press("Control+Enter")
-    return Status.APPROVED, f"better {turn}"
+    return SampleStatus.APPROVED, f"better {turn}"
 
 
 @pytest.mark.slow
@@ -140,7 +144,7 @@ def test_the_log_replayed_is_what_was_meant(tab: Page, project: Project, server:
             ready(tab)
             tab.keyboard.press("x")
             tab.keyboard.press("0")
-            meant[sample] = (Status.REJECTED, "")
+            meant[sample] = (SampleStatus.REJECTED, "")
     expect(tab.get_by_role("heading", name="Everything is decided")).to_be_visible()
 
     assert len(meant) == count

@@ -16,7 +16,7 @@ from curation.review.models import Action, Decision, Pick, Revision
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Pair, Strategy, Trajectory
 from tests.factories import make_duel, make_trajectory, make_user
@@ -33,7 +33,7 @@ def approve(sample: Sample | None, *, by: User, pick: str = Pick.CHALLENGER, **v
     line = Decision(sample=sample, reviewer=by, action=Action.APPROVE, pick=pick, version=sample.version)
     name_approved_texts([line])
     line.save()
-    sample.status, sample.version = Status.APPROVED, sample.version + 1
+    sample.status, sample.version = SampleStatus.APPROVED, sample.version + 1
     for name, value in values.items():
         setattr(sample, name, value)
     sample.save()
@@ -44,7 +44,7 @@ def reject(sample: Sample | None, *, by: User) -> Sample:
     """Reject a sample as the review does."""
     assert sample is not None
     Decision.objects.create(sample=sample, reviewer=by, action=Action.REJECT, version=sample.version)
-    sample.status, sample.version = Status.REJECTED, sample.version + 1
+    sample.status, sample.version = SampleStatus.REJECTED, sample.version + 1
     sample.save()
     return sample
 

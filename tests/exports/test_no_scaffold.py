@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import curation.exports
 from curation.exports.rows.session import session_texts
 from curation.trajectories.models import Outcome, Strategy
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from tests.exports.exporting import content, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory
 
@@ -76,7 +76,7 @@ def test_messages_have_the_steps_texts_and_nothing_else(
         steps.append({"source": "agent", "message": f"run {command}", "extra": {"reply": reply}, "observation": shown})
         steps[-1]["reasoning_content"] = thinking
     steps.append({"source": "agent", "message": "exit", "extra": {"reply": reply}})
-    session = session_texts(Recorded(steps, {}, {}), is_shell=True, reasoning=False)
+    session = session_texts(RecordedTexts(steps, {}, {}), is_shell=True, reasoning=False)
     shown_texts = [
         text
         for step in steps

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from curation.duels.models import Duel, Prompt
 from curation.exports.models import Export
-from curation.llm.client.completion import Completion, Request
+from curation.llm.client.completion import Completion, CompletionRequest
 from curation.projects.models import Project, Role
 from curation.review.models import Pick
 from curation.samples.models import Sample
@@ -46,7 +46,7 @@ def calling(text: str, calls: list[Any], thinking: str) -> Completion:
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     """The challenger calls a function, the king calls another, and every judge prefers the challenger."""
 
-    def judged(request: Request) -> str:
+    def judged(request: CompletionRequest) -> str:
         return verdict(*[1 if CALLED in shown(request)[0] else 2] * 5)
 
     found = Models(

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from curation.projects.models import Project
 from curation.review.models import Decision
-from curation.samples.models import Flag, Sample, Status
+from curation.samples.models import Flag, Sample, SampleStatus
 from tests.factories import make_member, make_project, make_sample
 
 REPOS = ("acme/billing", "acme/ledger", "acme/flaky", "acme/search")
@@ -52,7 +52,7 @@ def settle(reviewer: User, samples: Sequence[Sample], *, approve: bool | None = 
     """Decide them as the planted people do, or all alike."""
     for sample in samples:
         yes = would_approve(sample) if approve is None else approve
-        action, status = ("approve", Status.APPROVED) if yes else ("reject", Status.REJECTED)
+        action, status = ("approve", SampleStatus.APPROVED) if yes else ("reject", SampleStatus.REJECTED)
         Decision.objects.create(sample=sample, reviewer=reviewer, action=action, version=sample.version)
         sample.status, sample.decided_by, sample.version = status, reviewer, sample.version + 1
         sample.save()

@@ -9,7 +9,7 @@ from curation.predictions.models import Cluster
 from curation.projects.models import Project, Role
 from curation.review.models import Decision
 from curation.runs.launch import launch
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import Problem
 from tests.duels.running import run_to_end
 from tests.factories import make_bearer, make_imported, make_member, make_project, make_sample
@@ -23,14 +23,14 @@ def project() -> Project:
     """12 rejected timeouts, 9 failed imports of Python, and 30 approved samples about other things."""
     project = make_project("acme")
     for number in range(12):
-        make_sample(project, body=text("timeout", number), status=Status.REJECTED)
+        make_sample(project, body=text("timeout", number), status=SampleStatus.REJECTED)
     for number in range(9):
         failed = make_imported(project, outcome="failed", task=f"task {number}")
         assert failed.sample is not None
         failed.sample.text.body = text("import", number)
         failed.sample.text.save()
     for number in range(30):
-        make_sample(project, body=text("timeout", 50 + number), status=Status.APPROVED)
+        make_sample(project, body=text("timeout", 50 + number), status=SampleStatus.APPROVED)
     return project
 
 
@@ -69,7 +69,7 @@ def test_pending_samples_of_a_new_topic_are_found(client: Client, project: Proje
 def test_the_next_run_replaces_the_groups_of_its_kind(project: Project) -> None:
     run_to_end(project, "cluster")
     before = set(Cluster.objects.values_list("pk", flat=True))
-    Sample.objects.filter(status=Status.REJECTED).delete()
+    Sample.objects.filter(status=SampleStatus.REJECTED).delete()
     run_to_end(project, "cluster")
     after = set(Cluster.objects.values_list("pk", flat=True))
     assert after and not after & before
@@ -78,7 +78,7 @@ def test_the_next_run_replaces_the_groups_of_its_kind(project: Project) -> None:
 
 def test_the_words_of_reviewers_count(project: Project) -> None:
     reviewer = make_member(project)
-    for sample in Sample.objects.filter(status=Status.REJECTED):
+    for sample in Sample.objects.filter(status=SampleStatus.REJECTED):
         Decision.objects.create(
             sample=sample, reviewer=reviewer, action="reject", reason="invented", comment="hallucinated", version=1
         )
@@ -88,10 +88,10 @@ def test_the_words_of_reviewers_count(project: Project) -> None:
 
 def test_nothing_to_group_is_refused(project: Project) -> None:
     with pytest.raises(Problem, match="no sample is pending"):
-        Sample.objects.filter(status=Status.PENDING).update(status=Status.REJECTED)
+        Sample.objects.filter(status=SampleStatus.PENDING).update(status=SampleStatus.REJECTED)
         launch(project=project, kind="cluster", params={"of": "new"}, user=None)
-    Sample.objects.filter(status=Status.APPROVED).delete()
-    Sample.objects.all().update(status=Status.PENDING)
+    Sample.objects.filter(status=SampleStatus.APPROVED).delete()
+    Sample.objects.all().update(status=SampleStatus.PENDING)
     with pytest.raises(Problem, match="Reviewed so far: 0"):
         launch(project=project, kind="cluster", params={"of": "new"}, user=None)
     empty = make_project("empty")

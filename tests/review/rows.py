@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role
-from curation.review.decisions.outcome import Answered, Outcome, Reviewed
+from curation.review.decisions.outcome import AnsweredSide, Reviewed, SampleOutcome
 from curation.review.queue.take import Taken, take_next
 from curation.review.workspace.detail import detail_of
 from curation.samples.models import Sample
@@ -28,10 +28,10 @@ def sample_of(duel: Duel) -> Sample:
     return duel.sample
 
 
-def outcome_of(sample: Sample) -> Outcome:
+def outcome_of(sample: Sample) -> SampleOutcome:
     found = detail_of(sample, None)
     assert found is not None and found.king is not None
-    return Reviewed([sample.pk]).outcome(sample.pk, Answered(found.challenger.text), Answered(found.king.text))
+    return Reviewed([sample.pk]).outcome(sample.pk, AnsweredSide(found.challenger.text), AnsweredSide(found.king.text))
 
 
 def show_all(project: Project) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
@@ -77,24 +77,24 @@ class AskStage:
         for number in range(self._params.n):
             yield PlannedItem(str(number), number)
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         endpoint = Endpoint.objects.of(run.project).filter(name=self._params.model).first()
         if endpoint is None:
             raise Invalid(f"There is no model {self._params.model!r} in this project.")
         others = Endpoint.objects.of(run.project).filter(name=self._params.other)
         return [target_of(found) for found in (endpoint, *others)]
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Target]:
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, EndpointTarget]:
         if SCRIPT.load_error:
             raise SCRIPT.load_error
         targets = self.targets(run)
         return {item.pk: targets[(item.target_id or 0) % len(targets)] for item in items}
 
-    async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
+    async def work(self, context: LlmContext, item: Item, job: EndpointTarget) -> Write:
         if SCRIPT.work_error:
             raise SCRIPT.work_error
         question = f"Question {'' if self._params.alike else item.key}: " + "word " * self._params.words
-        request = Request([{"role": "user", "content": question}], {"max_tokens": self._params.max_tokens})
+        request = CompletionRequest([{"role": "user", "content": question}], {"max_tokens": self._params.max_tokens})
         answered = await context.ask(item, job, request, fresh=self._params.fresh)
         said = answered.completion
         if self._params.refuse and self._params.refuse in said.text:

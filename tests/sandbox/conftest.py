@@ -8,11 +8,11 @@ import pytest
 
 from sandbox.choose import choose_backend
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import Backend, Fixture, Limits, Session, Setup
+from sandbox.protocol import Fixture, SandboxBackend, SandboxSession, SessionLimits, Setup
 from tests.parts import missing
 
-DEFAULT_LIMITS = Limits()
-Opener = Callable[..., Session]
+DEFAULT_LIMITS = SessionLimits()
+Opener = Callable[..., SandboxSession]
 # Each test whose case is not the first of so many is slow on Docker, where a session costs five times bubblewrap's:
 # inside of it the same supervisor runs, and what differs is around it.
 ON_DOCKER = 5
@@ -32,11 +32,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(params=BACKENDS, scope="module")
-def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+def backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SandboxBackend:
     return found(request.param, tmp_path_factory.mktemp("sandbox"))
 
 
-def found(name: str, folder: Path) -> Backend:
+def found(name: str, folder: Path) -> SandboxBackend:
     """Return the backend; without Docker's image the test is skipped. bubblewrap needs no build."""
     try:
         return choose_backend(name, folder=folder)
@@ -47,9 +47,9 @@ def found(name: str, folder: Path) -> Backend:
 
 
 @pytest.fixture
-def opened(backend: Backend) -> Iterator[Opener]:
+def opened(backend: SandboxBackend) -> Iterator[Opener]:
     """Open sessions that are closed when the test ends."""
-    sessions: list[Session] = []
+    sessions: list[SandboxSession] = []
 
     def opening(
         fixtures: Sequence[Fixture] = (),
@@ -57,8 +57,8 @@ def opened(backend: Backend) -> Iterator[Opener]:
         *,
         motd: str = "",
         banner: str = "",
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> Session:
+        limits: SessionLimits = DEFAULT_LIMITS,
+    ) -> SandboxSession:
         setup = Setup(fixtures=fixtures, env=env or {}, motd=motd, banner=banner, limits=limits)
         sessions.append(backend.session(setup))
         return sessions[-1]
@@ -69,5 +69,5 @@ def opened(backend: Backend) -> Iterator[Opener]:
 
 
 @pytest.fixture
-def session(opened: Opener) -> Session:
+def session(opened: Opener) -> SandboxSession:
     return opened()

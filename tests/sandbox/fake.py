@@ -16,7 +16,7 @@ from typing import Self
 
 from sandbox.errors import SandboxFailed
 from sandbox.gate.state import digest_command, snapshot_command
-from sandbox.protocol import HOME, CheckResult, ExecResult, Finding, Labels, PathEdit, Session, Setup
+from sandbox.protocol import HOME, BackendFinding, CheckResult, ExecResult, Labels, PathEdit, SandboxSession, Setup
 
 
 def ran(output: str = "", exit_code: int = 0, *, timed_out: bool = False, left: bool = False) -> ExecResult:
@@ -117,7 +117,7 @@ class FakeBackend:
     reaped: list[Labels] = field(default_factory=list)
     opened: int = 0
 
-    def session(self, setup: Setup) -> Session:
+    def session(self, setup: Setup) -> SandboxSession:
         self.opened += 1
         error = self.opening[self.opened - 1] if self.opened <= len(self.opening) else None
         if error is not None:
@@ -126,8 +126,8 @@ class FakeBackend:
         self.sessions.append(session)
         return session
 
-    def findings(self) -> Sequence[Finding]:
-        return [Finding("fake", True, "answers from a script")]
+    def findings(self) -> Sequence[BackendFinding]:
+        return [BackendFinding("fake", True, "answers from a script")]
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
         dead = [session for session in self.sessions if not session.closed and not is_alive(session.setup.labels)]

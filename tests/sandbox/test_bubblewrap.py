@@ -17,7 +17,7 @@ from sandbox.bubblewrap.cgroups import find_cgroups
 from sandbox.bubblewrap.command import HOST_UID
 from sandbox.bubblewrap.host import find_host
 from sandbox.errors import SandboxFailed, SandboxUnavailable
-from sandbox.protocol import Limits, Setup
+from sandbox.protocol import SessionLimits, Setup
 
 pytestmark = pytest.mark.bubblewrap
 
@@ -261,7 +261,7 @@ class TestWithoutControlGroups:
         return BubblewrapBackend(folder, dataclasses.replace(find_host(folder), cgroups=None))
 
     def test_rlimits_replace_control_groups(self, poor: BubblewrapBackend) -> None:
-        with poor.session(Setup(limits=Limits(pids=40))) as session:
+        with poor.session(Setup(limits=SessionLimits(pids=40))) as session:
             assert session.exec("perl -e '$x = q(a) x 1e9; print 1'").exit_code != 0
             result = session.exec("i=0; while [ $i -lt 60 ]; do sleep 300 & i=$((i+1)); done; echo $i", timeout=10)
             assert "Cannot fork" in result.output

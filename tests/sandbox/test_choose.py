@@ -7,7 +7,7 @@ import pytest
 from sandbox import choose
 from sandbox.choose import choose_backend
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 from tests.sandbox.fake import FakeBackend
 
 
@@ -16,7 +16,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, FakeBackend]:
     """The backends of this machine; `opened` counts how often each was looked for."""
     backends: dict[str, FakeBackend] = {}
 
-    def working(name: str, folder: Path) -> Backend:
+    def working(name: str, folder: Path) -> SandboxBackend:
         if name not in backends:
             raise SandboxUnavailable(f"no {name} here")
         backends[name].opened += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sandbox.protocol import Fixture, Session
+from sandbox.protocol import Fixture, SandboxSession
 from tests.sandbox.conftest import Opener
 
 IS_DONE = "grep -qx yes /srv/answer || exit 1"
@@ -224,7 +224,7 @@ ATTEMPTS = {
 }  # fmt: skip
 
 
-def forged(session: Session, checker: str) -> bool:
+def forged(session: SandboxSession, checker: str) -> bool:
     result = session.check(checker, terminal="exit")
     assert not result.timed_out
     return result.passed
@@ -289,13 +289,13 @@ class TestWhatTheCheckerSees:
         result = session.check(checker, terminal="exit")
         assert result.output == "b\n" * 7 + "a\nb\n.bashrc .plan x 750\n750\n"
 
-    def test_its_folder_for_temporary_files_is_new_and_its_programs_have_no_home(self, session: Session) -> None:
+    def test_its_folder_for_temporary_files_is_new_and_its_programs_have_no_home(self, session: SandboxSession) -> None:
         session.exec("mkdir ~/t; export TMPDIR=~/t; echo x > /tmp/x")
         checker = 'test -z "$(ls -A "$TMPDIR")" && cd "$(mktemp -d)" && echo x > x && pwd; env | grep ^HOME; cat /tmp/x'
         said = session.check(checker, terminal="exit").output.split()
         assert said[0].startswith("/tmp/.") and said[1:] == ["x"]  # noqa: S108
 
-    def test_what_is_removed_is_not_followed(self, session: Session) -> None:
+    def test_what_is_removed_is_not_followed(self, session: SandboxSession) -> None:
         session.exec("echo x > /srv/kept; mkdir /srv/all; echo x > /srv/all/x; chmod 640 /srv/kept")
         session.exec(
             "mkdir /usr/local/lib/d; ln -s /srv/kept /srv/all /usr/local/lib/d; ln -s /srv/all /usr/local/lib/e"
@@ -307,14 +307,14 @@ class TestWhatTheCheckerSees:
 class TestSchedules:
     @pytest.mark.parametrize("command", ["nice -n 19 true", "renice -n 19 -u 1000", "renice -n 5 $$", "chrt -b -p 0 $$",
                                          "taskset -cp 0 $$", "ionice -c 3 -p $$"])  # fmt: skip
-    def test_no_schedule_is_changed(self, session: Session, command: str) -> None:
+    def test_no_schedule_is_changed(self, session: SandboxSession, command: str) -> None:
         program = command.split()[0]
         if session.exec(f"command -v {program}").exit_code:
             pytest.skip(f"{program} is not in this root")
         result = session.exec(command)
         assert result.exit_code or "cannot set" in result.output
 
-    def test_no_system_call_changes_one(self, session: Session) -> None:
+    def test_no_system_call_changes_one(self, session: SandboxSession) -> None:
         numbers = {"x86_64": (141, 251, 142, 144, 203, 314), "aarch64": (140, 30, 118, 119, 122, 274)}
         for number in numbers[session.exec("uname -m").output.strip()]:
             call = f'my $none = "\\0" x 64; print syscall({number}, 0, 0, $none, 0), " ", $! + 0'

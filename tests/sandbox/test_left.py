@@ -5,7 +5,7 @@ Each attempt ends early with code 3, and tries to be reported as a command that 
 
 import pytest
 
-from sandbox.protocol import Limits, Session
+from sandbox.protocol import SandboxSession, SessionLimits
 from tests.sandbox.conftest import Opener
 
 MARK = r"^.*\(\.[0-9a-f]\{32\}\).*$"
@@ -75,12 +75,12 @@ ATTEMPTS = {
 
 class TestLeft:
     @pytest.mark.parametrize("name", ATTEMPTS)
-    def test_the_end_is_not_reached_by(self, session: Session, name: str) -> None:
+    def test_the_end_is_not_reached_by(self, session: SandboxSession, name: str) -> None:
         result = session.exec(ATTEMPTS[name], timeout=10)
         assert result.left or result.timed_out, result
         assert session.exec("echo on").output == "on\n"
 
-    def test_nothing_of_one_command_helps_the_next(self, session: Session) -> None:
+    def test_nothing_of_one_command_helps_the_next(self, session: SandboxSession) -> None:
         """A process of an earlier command reads as much of a later one as possible, and writes its findings to it."""
         watch = (
             "perl -e 'while (1) { for my $p (grep { m{/\\d+$} && $_ ne qq(/proc/$$) } glob q(/proc/*)) {"
@@ -95,7 +95,7 @@ class TestLeft:
             assert session.exec("sleep 0.01; exit 3").left
         assert session.exec("cat /tmp/seen").output == ""
 
-    def test_the_shell_of_a_command_is_closed_to_its_children(self, session: Session) -> None:
+    def test_the_shell_of_a_command_is_closed_to_its_children(self, session: SandboxSession) -> None:
         for command in ("ls {0}/fd", "head -c 1 {0}/mem", "cat {0}/environ", "readlink {0}/exe", "cat {0}/maps",
                         "cat {0}/syscall", "ls -L {0}/root"):  # fmt: skip
             assert (
@@ -124,30 +124,30 @@ class TestLeft:
             ("", ""),
         ],
     )
-    def test_honest_commands_reach_their_end(self, session: Session, command: str, output: str) -> None:
+    def test_honest_commands_reach_their_end(self, session: SandboxSession, command: str, output: str) -> None:
         result = session.exec(command or "\n")
         assert (result.output, result.exit_code, result.left) == (output, 0, False)
 
 
 class TestOtherReports:
-    def test_the_exit_code_is_the_kernels(self, session: Session) -> None:
+    def test_the_exit_code_is_the_kernels(self, session: SandboxSession) -> None:
         for says in ("{ echo 0; export -p; } >&7", "trap 'echo exit 0 >&7' 0", "printf 'exit 0\\n' >&7"):
             assert session.exec(f"{says}; exit 5").exit_code == 5
         assert session.exec("kill -9 $$").exit_code == 137
         assert session.exec("(exit 3) & exit 4").exit_code == 4
 
-    def test_the_time_is_the_supervisors(self, session: Session) -> None:
+    def test_the_time_is_the_supervisors(self, session: SandboxSession) -> None:
         slow = "date -s @0; export SECONDS=0; faketime now true"
         assert session.exec(f"{{ {slow}; }} 2>/dev/null; sleep 0.3").duration >= 0.3
 
     def test_a_timeout_is_the_supervisors(self, opened: Opener) -> None:
-        session = opened(limits=Limits(command_seconds=0.5))
+        session = opened(limits=SessionLimits(command_seconds=0.5))
         result = session.exec("trap '' TERM INT HUP 0; export -p >&7; while :; do sleep 9; done")
         assert (result.timed_out, result.exit_code) == (True, 137)
         assert not session.exec("exit 137").timed_out and not session.exec("kill -9 $$").timed_out
 
     def test_that_output_was_cut_is_counted(self, opened: Opener) -> None:
-        session = opened(limits=Limits(output=1000))
+        session = opened(limits=SessionLimits(output=1000))
         said = "[… 5 bytes left out …]"
         assert not session.exec(f"echo '{said}'").truncated
         assert session.exec("seq 1000").truncated

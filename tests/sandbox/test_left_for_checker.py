@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sandbox.protocol import MEBIBYTE, CheckResult, Fixture, Limits
+from sandbox.protocol import MEBIBYTE, CheckResult, Fixture, SessionLimits
 from tests.sandbox.conftest import Opener
 
 FIXTURES = [Fixture("/srv/list", b"b\na\n"), Fixture("/srv/want", b"a\nb\n"), Fixture("/srv/bad", b"x\n")]
@@ -168,7 +168,7 @@ USUAL = (
 
 def wrong(opened: Opener, name: str) -> CheckResult:
     disk = 64 if "words" in name else 16  # names that make words too long need many inodes
-    session = opened(FIXTURES, limits=Limits(check_seconds=2, disk=disk * MEBIBYTE))
+    session = opened(FIXTURES, limits=SessionLimits(check_seconds=2, disk=disk * MEBIBYTE))
     session.exec(f"{WRONG} {ATTEMPTS[name].before}", timeout=20)
     return session.check(ATTEMPTS[name].checker, terminal="exit")
 
@@ -201,7 +201,7 @@ class TestWrongState:
 
     @pytest.mark.parametrize("size", ["1G", "1T"])
     def test_nor_by_what_takes_the_checkers_memory(self, opened: Opener, size: str) -> None:
-        session = opened(FIXTURES, limits=Limits(memory=32 * MEBIBYTE))
+        session = opened(FIXTURES, limits=SessionLimits(memory=32 * MEBIBYTE))
         session.exec(f"truncate -s {size} line")
         result = session.check("""! perl -0777 -ne 'exit !/x/' ~/line""", terminal="exit")
         assert (result.passed, result.exit_code) == (False, 125)
@@ -244,7 +244,7 @@ class TestRightState:
         ids=["nothing", "files of its own", "links of its own", "a full /tmp"],
     )  # fmt: skip
     def test_passes(self, opened: Opener, checker: str, besides: str) -> None:
-        session = opened(FIXTURES, limits=Limits(disk=16 * MEBIBYTE))
+        session = opened(FIXTURES, limits=SessionLimits(disk=16 * MEBIBYTE))
         session.exec(f"sort /srv/list > out; {besides}")
         result = session.check(checker, terminal="exit")
         assert result.passed, result.output

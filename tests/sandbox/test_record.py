@@ -6,7 +6,7 @@ import pytest
 
 from sandbox import session
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import Backend, CheckResult, Fixture, Setup
+from sandbox.protocol import CheckResult, Fixture, SandboxBackend, Setup
 from tests.sandbox.conftest import Opener, found
 
 TODO = b'#!/bin/sh\n[ "$1" = --help ] && { echo usage; exit 0; }\necho asked >> /var/asked\ncat /srv/todo.txt\n'
@@ -102,7 +102,7 @@ def test_a_checker_asks_for_a_run_by_its_program_and_arguments(opened: Opener, q
 
 @pytest.mark.parametrize("question", ["asked todo", "! asked todo", "asked > /dev/null | cat; true"])
 def test_without_a_record_a_checker_that_asks_gives_no_verdict(
-    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
+    backend: SandboxBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
     text = session.supervisor_text().replace("$listener = listen_for_programs();", "$listener = undef;")
     monkeypatch.setattr(session, "supervisor_text", lambda: text)

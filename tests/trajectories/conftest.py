@@ -3,7 +3,7 @@ import pytest
 from curation.runs.calls import ask
 from curation.runs.engine import dispatch
 from curation.runs.workers import sandbox
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 from tests.sandbox.fake import FakeBackend
 from tests.trajectories.rolling import Operators, has_greeting, todo_machine
 
@@ -28,7 +28,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     """Stands in for this machine's sandbox: the machine of `tests.factories.BUNDLE`, from a script."""
     found = FakeBackend(todo_machine, passes=has_greeting)
 
-    def choose(*_: object, **__: object) -> Backend:
+    def choose(*_: object, **__: object) -> SandboxBackend:
         return found
 
     monkeypatch.setattr(sandbox, "choose_backend", choose)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.runs.models import Run
@@ -15,7 +15,7 @@ from tests.sandbox.fake import Answer, FakeSession
 SOLVES = ("todo --help", "todo", "echo 'hello world' > greeting.txt", "exit")
 SHOWN = {"todo --help": "usage: todo\n", "todo": 'write "hello world" to greeting.txt in your home\n'}
 Says = str | Completion | Exception
-Script = Sequence[Says] | Callable[[Request], Says]
+Script = Sequence[Says] | Callable[[CompletionRequest], Says]
 
 
 @dataclass
@@ -24,16 +24,16 @@ class Operators:
     played reply by reply, its last one for ever; a callable is asked each time. `asked` keeps every request."""
 
     scripts: dict[str, Script] = field(default_factory=dict)
-    asked: list[Request] = field(default_factory=list)
+    asked: list[CompletionRequest] = field(default_factory=list)
 
-    async def complete(self, target: Target, request: Request) -> Completion:
+    async def complete(self, target: EndpointTarget, request: CompletionRequest) -> Completion:
         self.asked.append(request)
         said = self._says(self.scripts.get(target.name, SOLVES), request)
         if isinstance(said, Exception):
             raise said
         return said if isinstance(said, Completion) else completion(said)
 
-    def _says(self, script: Script, request: Request) -> Says:
+    def _says(self, script: Script, request: CompletionRequest) -> Says:
         if callable(script):
             return script(request)
         before = sum(message["role"] == "assistant" for message in request.messages)

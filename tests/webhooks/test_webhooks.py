@@ -19,7 +19,7 @@ from standardwebhooks import WebhookVerificationError
 from curation.projects.models import AuditEntry, Project
 from curation.webhooks.deliver import PAUSES, deliver_due, send_test
 from curation.webhooks.emit import emit
-from curation.webhooks.models import Delivery, Event, Webhook
+from curation.webhooks.models import Delivery, Webhook, WebhookEvent
 from tests.factories import make_bearer, make_project, make_user
 from tests.serving import serving
 
@@ -79,8 +79,8 @@ def test_a_notice_arrives_signed(client: Client, receiver: Receiver) -> None:
     made = make_hook(client, receiver)
     hook = Webhook.objects.get()
     assert made["secret"] not in str(Webhook.objects.values().get())
-    emit(hook.project, Event.RUN_FINISHED, {"run": "7"})
-    emit(hook.project, Event.EXPORT_READY, {"export": "1"})
+    emit(hook.project, WebhookEvent.RUN_FINISHED, {"run": "7"})
+    emit(hook.project, WebhookEvent.EXPORT_READY, {"export": "1"})
     assert deliver_due() == 1
     headers, body = receiver.got[0]
     assert Verifier(made["secret"]).verify(body, headers)["data"] == {"run": "7"}
@@ -134,8 +134,8 @@ def test_an_old_secret_is_valid_until_its_time_is_over(client: Client, receiver:
 def test_a_message_has_the_same_id_at_each_try(client: Client, receiver: Receiver) -> None:
     make_hook(client, receiver)
     receiver.status = 503
-    emit(Webhook.objects.get().project, Event.RUN_FINISHED, {})
-    emit(Webhook.objects.get().project, Event.RUN_FINISHED, {})
+    emit(Webhook.objects.get().project, WebhookEvent.RUN_FINISHED, {})
+    emit(Webhook.objects.get().project, WebhookEvent.RUN_FINISHED, {})
     for _ in range(2):
         deliver_due()
         Delivery.objects.update(due_at=timezone.now() - timedelta(seconds=1))
@@ -146,7 +146,7 @@ def test_a_message_has_the_same_id_at_each_try(client: Client, receiver: Receive
 def test_a_receiver_that_is_away_is_tried_again_and_then_given_up(client: Client, receiver: Receiver) -> None:
     make_hook(client, receiver)
     receiver.status = 503
-    emit(Webhook.objects.get().project, Event.RUN_FINISHED, {})
+    emit(Webhook.objects.get().project, WebhookEvent.RUN_FINISHED, {})
     for tries in range(1, len(PAUSES) + 2):
         assert deliver_due() == 1
         row = Delivery.objects.get()
@@ -240,7 +240,7 @@ def hook_at(project: Project, server: HTTPServer, path: str) -> Webhook:
 
 def test_no_more_than_64_kb_of_a_response_is_read(odd: ThreadingHTTPServer) -> None:
     hook = hook_at(make_project(), odd, "/flood")
-    emit(hook.project, Event.RUN_FINISHED, {})
+    emit(hook.project, WebhookEvent.RUN_FINISHED, {})
     assert deliver_due() == 1
     row = Delivery.objects.get()
     assert (row.state, row.status) == ("delivered", 200)
@@ -257,7 +257,7 @@ def test_a_try_ends_in_time_however_slowly_the_receiver_sends(
 ) -> None:
     monkeypatch.setattr("curation.webhooks.deliver.TIMEOUT_SECONDS", 1.0)
     hook = hook_at(make_project(), odd, path)
-    emit(hook.project, Event.RUN_FINISHED, {})
+    emit(hook.project, WebhookEvent.RUN_FINISHED, {})
     assert deliver_due() == 1
     row = Delivery.objects.get()
     assert row.state == state and "within 1 s" in row.error
@@ -285,7 +285,7 @@ def test_a_slow_receiver_does_not_delay_the_others(odd: ThreadingHTTPServer, rec
     project = make_project()
     slow = hook_at(project, odd, "/slow")
     for _ in range(60):
-        emit(project, Event.RUN_FINISHED, {})
+        emit(project, WebhookEvent.RUN_FINISHED, {})
     quick = hook_at(project, receiver, "/hook")
     Delivery.objects.bulk_create(
         Delivery(webhook=quick, event="run.finished", body={}, due_at=timezone.now()) for _ in range(10)
@@ -317,7 +317,7 @@ def _deliver_and_close() -> None:
 def test_a_receiver_that_moves_to_a_private_address_gets_nothing(receiver: Receiver, settings: Settings) -> None:
     settings.ALLOW_PRIVATE_WEBHOOK_HOSTS = False
     hook = hook_at(make_project(), receiver, "/hook")
-    emit(hook.project, Event.RUN_FINISHED, {})
+    emit(hook.project, WebhookEvent.RUN_FINISHED, {})
     assert deliver_due() == 1
     assert receiver.got == [] and "private address" in Delivery.objects.get().error
 

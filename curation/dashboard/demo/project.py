@@ -19,11 +19,11 @@ from curation.projects.models import Deletion, Project
 from curation.projects.removal.carry_out import carry_out
 from curation.projects.removal.change import delete_project
 from curation.projects.settings.change import create_project
-from curation.projects.settings.document import Generation, Panel, ProjectSettings
+from curation.projects.settings.document import GenerationSettings, PanelSettings, ProjectSettings
 from curation.review.models import Action, Decision
 from curation.runs.launch import launch
 from curation.runs.models import Run
-from curation.samples.models import Bucket, Kind, Sample, Status
+from curation.samples.models import Bucket, Sample, SampleKind, SampleStatus
 
 # Printed at every start: the demo is served on loopback only.
 SLUG = USERNAME = PASSWORD = "demo"  # noqa: S105
@@ -128,7 +128,8 @@ def _project(user: User) -> Project:
         project = create_project(user=user, slug=SLUG, name="Demo: turns of a coding agent")
         project.guidelines = (FILES / "guidelines.md").read_text(encoding="utf-8")
         project.settings_json = ProjectSettings(
-            panel=Panel(judges=list(JUDGES)), generation=Generation(king_model=KING, challenger_model=CHALLENGER)
+            panel=PanelSettings(judges=list(JUDGES)),
+            generation=GenerationSettings(king_model=KING, challenger_model=CHALLENGER),
         ).model_dump(mode="json")
         project.save()
     return project
@@ -136,9 +137,9 @@ def _project(user: User) -> Project:
 
 def _decide_some(build: Builder) -> None:
     """Decide some samples, so that queue, log and pace show something; the visitor decides the rest."""
-    if Decision.objects.filter(sample__project=build.project, sample__kind=Kind.TURN).exists():
+    if Decision.objects.filter(sample__project=build.project, sample__kind=SampleKind.TURN).exists():
         return
-    pending = Sample.objects.of(build.project).filter(status=Status.PENDING, flags=0).order_by("-score_key", "id")
+    pending = Sample.objects.of(build.project).filter(status=SampleStatus.PENDING, flags=0).order_by("-score_key", "id")
     plan = (
         (Bucket.FINAL, Action.APPROVE, "", 7),
         (Bucket.REFINED, Action.REFINE, "", 1),

@@ -13,9 +13,8 @@ from curation.projects.models import Project
 from curation.review.models import Action, Decision
 from curation.runs.models import Run
 from curation.runs.workers.sandbox import NoSandbox, backend
-from curation.samples.models import Kind, Status
-from curation.scenarios.models import Scenario
-from curation.scenarios.models import Status as ScenarioStatus
+from curation.samples.models import SampleKind, SampleStatus
+from curation.scenarios.models import Scenario, ScenarioStatus
 from curation.trajectories.models import Outcome, Pair, Trajectory
 from curation.web.text.figures import counted
 
@@ -76,9 +75,9 @@ def _summary(project: Project) -> str:
 
 def _approve_some(build: Builder) -> None:
     """Approve some kept trajectories, so that an export has both kinds of samples; the visitor decides the rest."""
-    if Decision.objects.filter(sample__project=build.project, sample__kind=Kind.TRAJECTORY).exists():
+    if Decision.objects.filter(sample__project=build.project, sample__kind=SampleKind.TRAJECTORY).exists():
         return
-    waiting = Trajectory.objects.of(build.project).kept().filter(sample__status=Status.PENDING).order_by("id")
+    waiting = Trajectory.objects.of(build.project).kept().filter(sample__status=SampleStatus.PENDING).order_by("id")
     with transaction.atomic():
         for outcome, count in ((Outcome.SOLVED, 6), (Outcome.CORRECT_PANIC, 2)):
             samples = waiting.filter(outcome=outcome).values_list("sample_id", flat=True)[:count]
@@ -94,7 +93,9 @@ def _make_rounds(build: Builder) -> None:
         first = start_round(access=build.access, operator=OPERATOR, rollout=rollout)
         build.drive(first.rollout)
     if first.export is None:
-        kept = Trajectory.objects.filter(run=first.rollout, keep=True, sample__status=Status.PENDING).order_by("id")
+        kept = Trajectory.objects.filter(run=first.rollout, keep=True, sample__status=SampleStatus.PENDING).order_by(
+            "id"
+        )
         with transaction.atomic():
             build.decide(list(kept.values_list("sample_id", flat=True)), Action.APPROVE, seconds=8.0)
             run = export_round(access=build.access, round_=first)

@@ -32,7 +32,7 @@ _NOTEBOOK = re.compile(r"^notebooks/([\w-]+)\.ipynb$")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class DocsSection:
     """A heading of level 1 or 2 with the text up to the next one; `anchor` is empty for the document's title."""
 
     title: str
@@ -41,10 +41,10 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocsDocument:
     name: str
     title: str
-    sections: Sequence[Section]
+    sections: Sequence[DocsSection]
     html: SafeString
 
 
@@ -52,19 +52,19 @@ class Document:
 class FoundSection:
     """A section in which all the words occur, with the text around the first of them."""
 
-    document: Document
-    section: Section
+    document: DocsDocument
+    section: DocsSection
     excerpt: str
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentGroup:
     name: str
-    documents: Sequence[Document]
+    documents: Sequence[DocsDocument]
 
 
 @cache
-def documents() -> dict[str, Document]:
+def documents() -> dict[str, DocsDocument]:
     """Return all documents by name, in reading order."""
     return {name: _read(name) for names in GROUPS.values() for name in names}
 
@@ -94,7 +94,7 @@ def anchor_of(heading: str) -> str:
     return re.sub(r"[^\w\s-]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def _read(name: str) -> Document:
+def _read(name: str) -> DocsDocument:
     tokens = _markdown.parse(_source(name))
     sections = list(_sections(tokens))
     for index, token in enumerate(tokens):
@@ -104,7 +104,7 @@ def _read(name: str) -> Document:
             _lead_here(child)
     # Without the title, which is the heading of the page: it is three tokens.
     html = _markdown.renderer.render(tokens[3:], _markdown.options, {})
-    return Document(name, sections[0].title, sections, mark_safe(html))  # noqa: S308 - our own documents, no raw HTML
+    return DocsDocument(name, sections[0].title, sections, mark_safe(html))  # noqa: S308 - our own documents, no raw HTML
 
 
 def _source(name: str) -> str:
@@ -120,19 +120,19 @@ def _source(name: str) -> str:
     return "\n\n".join([*shown, f"[Download this notebook](../{file})"])
 
 
-def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
+def _sections(tokens: Sequence[Token]) -> Iterator[DocsSection]:
     title, anchor, text = "", "", list[str]()
     for index, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag in ("h1", "h2"):
             if title:
-                yield Section(title, anchor, " ".join(text))
+                yield DocsSection(title, anchor, " ".join(text))
             title, text = tokens[index + 1].content, []
             anchor = anchor_of(title) if token.tag == "h2" else ""
         elif token.type == "inline":
             text.append("".join(child.content or " " for child in token.children or ()))
         elif token.type in ("fence", "code_block"):
             text.append(token.content)
-    yield Section(title, anchor, " ".join(text))
+    yield DocsSection(title, anchor, " ".join(text))
 
 
 def _lead_here(token: Token) -> None:

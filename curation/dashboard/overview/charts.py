@@ -4,7 +4,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from curation.dashboard.overview.stats import BIN, DAYS, StatsOut
-from curation.projects.settings.document import Thresholds
+from curation.projects.settings.document import ThresholdSettings
 from curation.runs.usage.charts import DAY_MS
 from curation.runs.usage.figures import CallDayOut
 from curation.trajectories.models import Outcome
@@ -24,7 +24,7 @@ SHOWN: dict[str, tuple[str, Callable[[CallDayOut], float | None]]] = {
 }
 
 
-def score_histogram(stats: StatsOut, edges: Thresholds) -> Figure:
+def score_histogram(stats: StatsOut, edges: ThresholdSettings) -> Figure:
     """Samples per score, coloured by bucket, with the two bucket edges as lines."""
     middles = [index * BIN + BIN / 2 for index in range(len(stats.histogram))]
     buckets = [

@@ -10,7 +10,7 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.text.figures import counted
 
 
@@ -105,7 +105,7 @@ def checklist_of(access: Access, stats: StatsOut, start: str = "") -> list[Check
         steps = [*_models(access), *_duels(access, stats)]
     elif not samples:
         steps = [_import(access, next(one for one in STARTS if one.name == made))]
-    left = stats.statuses[Status.PENDING]
+    left = stats.statuses[SampleStatus.PENDING]
     review = f"Review {counted(left, 'sample')}" if left else "Open the queue"
     steps += [
         _step(

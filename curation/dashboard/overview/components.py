@@ -1,6 +1,6 @@
 """The example transcripts of the page of components."""
 
-from curation.trajectories.session.steps import Session
+from curation.trajectories.session.steps import TerminalTranscript
 from curation.web.text.chat import Chat
 
 PROMPT = "agent@host:~$ "
@@ -26,4 +26,4 @@ TURNS = (
 
 def component_examples() -> dict[str, object]:
     history = Chat([{"role": role, "content": text} for role, text in MESSAGES])
-    return {"turns": history.complete(), "session": Session(TURNS, pk=0).opening()}
+    return {"turns": history.complete(), "session": TerminalTranscript(TURNS, pk=0).opening()}

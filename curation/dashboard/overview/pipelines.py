@@ -11,7 +11,7 @@ from pydantic import Field
 from curation.duels.models import Duel
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import Project
-from curation.samples.models import Bucket, Kind, Sample, Status
+from curation.samples.models import Bucket, Sample, SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.web.schemas import out
 
@@ -65,8 +65,8 @@ class _Samples:
             total=self.total + number,
             parsed=self.parsed + number * (bucket not in ("", Bucket.UNPARSED)),
             good=self.good + number * (bucket in (Bucket.FINAL, Bucket.REFINED)),
-            decided=self.decided + number * (status != Status.PENDING),
-            approved=self.approved + number * (status == Status.APPROVED),
+            decided=self.decided + number * (status != SampleStatus.PENDING),
+            approved=self.approved + number * (status == SampleStatus.APPROVED),
         )
 
     def review(self) -> Iterable[tuple[str, int, str | None]]:
@@ -87,7 +87,7 @@ def pipelines_of(
         _made(Duel.everything.of(project)) + _made(Trajectory.objects.of(project))
     ).items():
         alone[status] -= number
-        if kind == Kind.TURN:
+        if kind == SampleKind.TURN:
             duels = duels.plus(status, bucket, number)
         else:
             sessions = sessions.plus(status, bucket, number)
@@ -96,7 +96,7 @@ def pipelines_of(
     for is_alone, kind, number in _exported(project):
         if is_alone:
             imported = replace(imported, exported=number)
-        elif kind == Kind.TURN:
+        elif kind == SampleKind.TURN:
             duels = replace(duels, exported=number)
         else:
             sessions = replace(sessions, exported=number)

@@ -12,7 +12,7 @@ from django.db.models import Count, Q, Sum
 
 from curation.projects.models import Deletion, Member, Project, Role
 from curation.runs.models import LIVE, Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def figures_of(projects: Sequence[Project], user: User) -> list[ProjectFigures]:
     ids = [project.pk for project in projects]
     roles = dict(Member.objects.filter(user=user, project__in=ids).values_list("project_id", "role"))
     samples = Sample.objects.filter(project__in=ids).order_by().values_list("project_id", "status")
-    statuses = {pk: dict.fromkeys(Status.values, 0) for pk in ids}
+    statuses = {pk: dict.fromkeys(SampleStatus.values, 0) for pk in ids}
     for pk, status, number in samples.annotate(n=Count("id")):
         statuses[pk][status] = number
     spent = {"cost": Sum("cost"), "unknown": Sum("cost_unknown_calls")}

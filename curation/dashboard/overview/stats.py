@@ -20,9 +20,8 @@ from curation.review.queue.pace import median_seconds
 from curation.runs.calls.totals import totals_of_project
 from curation.runs.models import Run
 from curation.runs.usage.figures import CallDayOut, calls_by_day
-from curation.samples.models import Bucket, Sample, Status
-from curation.scenarios.models import Scenario, ScenarioAxis
-from curation.scenarios.models import Status as ScenarioStatus
+from curation.samples.models import Bucket, Sample, SampleStatus
+from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus
 from curation.trajectories.models import KEPT, Outcome, Trajectory
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE, BalanceOut
 from curation.web.schemas import out
@@ -35,7 +34,7 @@ KEPT_SECONDS, COUNTING_SECONDS, WAIT_SECONDS = 600, 60, 0.1
 BIN = 5
 DAYS = 14
 # A decision that waits for others counts when its sample is settled, so that no figure tells of it before.
-COUNTED = Q(settles=True) | ~Q(sample__status=Status.PENDING)
+COUNTED = Q(settles=True) | ~Q(sample__status=SampleStatus.PENDING)
 
 
 @out
@@ -107,11 +106,11 @@ def _count(project: Project, *, blind: bool) -> StatsOut:
     shown = samples
     if blind:
         shown, trajectories = (
-            samples.exclude(status=Status.PENDING),
-            trajectories.exclude(sample__status=Status.PENDING),
+            samples.exclude(status=SampleStatus.PENDING),
+            trajectories.exclude(sample__status=SampleStatus.PENDING),
         )
     buckets = _count_by(shown, "bucket", Bucket.values)
-    statuses = _count_by(samples, "status", Status.values)
+    statuses = _count_by(samples, "status", SampleStatus.values)
     scenarios = _count_by(Scenario.objects.of(project).order_by(), "status", ScenarioStatus.values)
     outcomes = _count_by(trajectories, "outcome", Outcome.values)
     balance = _balance(trajectories, outcomes)
@@ -123,7 +122,7 @@ def _count(project: Project, *, blind: bool) -> StatsOut:
     if blind:
         funnel["trajectories"] = Trajectory.objects.of(project).count()
     # Of few calls, the tokens and the cost of an answer tell which model gave it.
-    hides_calls = blind and statuses[Status.PENDING] > 0
+    hides_calls = blind and statuses[SampleStatus.PENDING] > 0
     return StatsOut(
         funnel=funnel,
         pipelines=pipelines_of(project, statuses, funnel, blind=blind),
@@ -167,8 +166,8 @@ def _funnel(
         "scenarios admitted": rows.admitted().first_of_groups().count(),
         "trajectories": sum(outcomes.values()),
         "trajectories kept": kept,
-        "decided": sum(statuses.values()) - statuses[Status.PENDING],
-        "approved": statuses[Status.APPROVED],
+        "decided": sum(statuses.values()) - statuses[SampleStatus.PENDING],
+        "approved": statuses[SampleStatus.APPROVED],
         # Samples, not rows: a sample can be in rows of several formats and in many preference pairs.
         "in the last export": int(newest.counts.get("exported", 0)) if newest else 0,
     }

@@ -23,7 +23,7 @@ from curation.projects.pages.schemas import ProjectList
 from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.samples.blind import reviews_blind
-from curation.samples.models import Bucket, Status
+from curation.samples.models import Bucket, SampleStatus
 from curation.trajectories.models import Outcome
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
 from curation.web.lists.pages import list_context
@@ -32,7 +32,7 @@ from curation.web.text.figures import percent
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class EndingShare:
     """A terminal or task of kept trajectories; `share` is 0–100."""
 
     name: str
@@ -41,7 +41,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class OverviewCount:
     label: str
     tone: str
     count: int
@@ -49,10 +49,10 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Endings:
+class EndingSummary:
     """Terminals and tasks of the kept trajectories, each with a title, the project's limits in words, and warnings."""
 
-    tables: list[tuple[str, list[Ending]]]
+    tables: list[tuple[str, list[EndingShare]]]
     limits: str
     warnings: list[str]
 
@@ -74,7 +74,9 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
     stats = project_stats(access.project, blind=reviews_blind(access))
     # The buckets of those who review blind are counted without pending samples, and open the list of the others.
     decided = (
-        f"&status={','.join(word for word in Status.values if word != Status.PENDING)}" if reviews_blind(access) else ""
+        f"&status={','.join(word for word in SampleStatus.values if word != SampleStatus.PENDING)}"
+        if reviews_blind(access)
+        else ""
     )
     asked = request.GET.get("start", "")
     runs = Run.objects.of(access.project).exclude(kind="test").select_related("created_by").order_by("-id")[:8]
@@ -87,10 +89,10 @@ def overview(request: HttpRequest, access: Access) -> HttpResponse:
         "scored": sum(stats.histogram),
         "charts": _model_charts(stats),
         "buckets": _tallies(access.project, "sample-list", "bucket", Bucket, stats.buckets, beside=decided),
-        "statuses": _tallies(access.project, "sample-list", "status", Status, stats.statuses),
+        "statuses": _tallies(access.project, "sample-list", "status", SampleStatus, stats.statuses),
         "outcomes": _tallies(access.project, "trajectory-list", "outcome", Outcome, stats.outcomes),
         "endings": _endings(access.project, stats),
-        "pending": stats.statuses[Status.PENDING],
+        "pending": stats.statuses[SampleStatus.PENDING],
         "runs": runs,
         "api_path": f"/api/v1/projects/{access.project.slug}/stats",
     }
@@ -163,33 +165,33 @@ def _model_charts(stats: StatsOut) -> list[tuple[str, str]]:
     return [(shown, title) for shown, title, used in charts if used]
 
 
-def _endings(project: Project, stats: StatsOut) -> Endings | None:
+def _endings(project: Project, stats: StatsOut) -> EndingSummary | None:
     balance, band = stats.balance, project.settings.balance
     if not balance.kept:
         return None
 
-    def lines(**shares: float) -> list[Ending]:
-        return [Ending(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
+    def lines(**shares: float) -> list[EndingShare]:
+        return [EndingShare(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
 
     tables = [
         ("Terminal", lines(exit=balance.exit, panic=balance.panic)),
         ("Tasks with a limit", lines(**{EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked})),
     ]
     limits = f"{percent(band.panic_low)} to {percent(band.panic_high)} may end in panic"
-    return Endings(tables, limits, balance.warnings(band))
+    return EndingSummary(tables, limits, balance.warnings(band))
 
 
 def _tallies(
     project: Project,
     view: str,
     field: str,
-    choices: type[Bucket] | type[Status] | type[Outcome],
+    choices: type[Bucket] | type[SampleStatus] | type[Outcome],
     counts: dict[str, int],
     *,
     beside: str = "",
-) -> list[Tally]:
+) -> list[OverviewCount]:
     url = reverse(view, args=[project.slug])
     return [
-        Tally(str(choice.label), choice.tone, counts[choice.value], f"{url}?{field}={choice.value}{beside}")
+        OverviewCount(str(choice.label), choice.tone, counts[choice.value], f"{url}?{field}={choice.value}{beside}")
         for choice in choices
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from curation.duels.models import READ, PullRequest
 from curation.duels.prompts.doubts import as_record
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.targets import call_params
@@ -33,11 +33,11 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class LeakReader:
     """The endpoint that reads, its instructions, and the patience of all its readings in this process. `mark` tells one
     reading from another's."""
 
-    target: Target
+    target: EndpointTarget
     instructions: Instructions
     max_tokens: int
     patience: Patience
@@ -50,7 +50,7 @@ class Reader:
 async def read_answer(
     context: LlmContext,
     item: Item,
-    reader: Reader,
+    reader: LeakReader,
     answer: str,
     history: Sequence[Mapping[str, object]],
     record: PullRequest,
@@ -69,7 +69,7 @@ async def read_answer(
     params = call_params(reader.target, {"temperature": 0.0, "max_tokens": reader.max_tokens})
     reading: Json = {"mark": reader.mark, "model": reader.target.name, "state": UNPARSED, "findings": [], "dropped": 0}
     for attempt in range(1, ATTEMPTS + 1):
-        request = Request(messages, params, attempt=attempt)
+        request = CompletionRequest(messages, params, attempt=attempt)
         digest = reader.instructions.sha256
         reading["calls"] = attempt
         try:

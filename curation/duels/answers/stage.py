@@ -10,11 +10,11 @@ import orjson
 from django.db.models import Max, Q
 
 from curation.duels.answers.leaks import Lint, lint_answer
-from curation.duels.answers.read import Patience, Reader, read_answer
+from curation.duels.answers.read import LeakReader, Patience, read_answer
 from curation.duels.answers.spare import NONE
 from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.record import Answered
 from curation.runs.calls.targets import call_params, run_instructions, run_target, targets_named
@@ -32,7 +32,7 @@ REPLACED_LENGTH = 50
 Message = Mapping[str, object]
 
 
-def fingerprint(stage: str, target: Target, instructions_sha256: str, params: Mapping[str, object]) -> str:
+def fingerprint(stage: str, target: EndpointTarget, instructions_sha256: str, params: Mapping[str, object]) -> str:
     """Return the SHA-256 over everything besides the prompt that determines an answer or a verdict."""
     parts = {
         "stage": stage,
@@ -48,14 +48,14 @@ def fingerprint(stage: str, target: Target, instructions_sha256: str, params: Ma
 class AnswerPlan:
     """What all calls of the stage share, read from the run."""
 
-    target: Target
+    target: EndpointTarget
     instructions: Instructions
     params: dict[str, object]
     samples: int
     attempts: int
     fresh: bool
     filter: Json
-    reader: Reader | None
+    reader: LeakReader | None
 
     def fingerprint(self, side: str) -> str:
         return fingerprint(side, self.target, self.instructions.sha256, self.params)
@@ -75,7 +75,7 @@ class AnswerJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AnswerAttempt:
     """One reply of the model, and why it was refused; empty if it was accepted."""
 
     number: int
@@ -113,15 +113,15 @@ class AnswerStage:
             reader=self._reader(run),
         )
 
-    def _reader(self, run: Run) -> Reader | None:
+    def _reader(self, run: Run) -> LeakReader | None:
         # Runs from before the parameter have the reader of the settings.
         name = self._reader_name or run.settings.generation.leak_reader or NONE
         if name == NONE:
             return None
         target, limit = targets_named(run.project, [name], "leak_reader")[0], run.settings.panel.max_tokens
-        return Reader(target, run_instructions(run, READ), limit, self._patience)
+        return LeakReader(target, run_instructions(run, READ), limit, self._patience)
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         plan = self.read(run)
         return [plan.target, *([plan.reader.target] if plan.reader else [])]
 
@@ -196,15 +196,15 @@ class AnswerStage:
         messages = self._messages(job, blind=self._side == Side.KING or not context.run.settings.data.is_agent)
         if job.unread is not None:
             return await self._read_again(context, item, job, job.unread)
-        attempts: list[Attempt] = []
+        attempts: list[AnswerAttempt] = []
         for number in range(job.tried + 1, job.tried + job.plan.attempts + 1):
             index = item.data["sample_index"]
-            request = Request(messages, job.plan.params, sample_index=index, attempt=number, tools=job.tools)
+            request = CompletionRequest(messages, job.plan.params, sample_index=index, attempt=number, tools=job.tools)
             digest = job.plan.instructions.sha256
             answered = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
             said = answered.completion
             refusal = format_refusal(said.text, finish_reason=said.finish_reason, calls=said.tool_calls) or ""
-            attempts.append(Attempt(number, answered, refusal))
+            attempts.append(AnswerAttempt(number, answered, refusal))
             if not refusal:
                 break
         last = attempts[-1]
@@ -244,7 +244,9 @@ class AnswerStage:
             raise ItemFailed("The pull-request record was deleted or became doubtful.")
         return _challenger_messages(job.plan.instructions.text, job.history, job.record)
 
-    def _save(self, run: Run, item: Item, job: AnswerJob, attempt: Attempt, lint: Lint | None, reading: Json) -> int:
+    def _save(
+        self, run: Run, item: Item, job: AnswerJob, attempt: AnswerAttempt, lint: Lint | None, reading: Json
+    ) -> int:
         """Save the answer and return its id. If another run has saved an accepted one meanwhile, return that one's."""
         completion, mark = attempt.answered.completion, job.plan.fingerprint(self._side)
         index = item.data["sample_index"]

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count, Sum
 
 from curation.duels.cascade.params import CascadeParams
-from curation.duels.cascade.stage import CascadeScoreStage, CompareStage, FirstStage, PanelStage, sure_items
+from curation.duels.cascade.stage import CascadeCompareStage, CascadeScoreStage, FirstStage, PanelStage, sure_items
 from curation.duels.cascade.sure import sure_of
 from curation.duels.estimate import judge_estimate
 from curation.duels.filters import AskedFilter, check_filter
@@ -37,7 +37,7 @@ class CascadeRun(Kind[CascadeParams]):
     set_at_launch = frozenset({"seed", "min_judges"})
 
     def stages(self, params: CascadeParams) -> Sequence[Stage]:
-        judged = [FirstStage(params), CompareStage(params), PanelStage(params)]
+        judged = [FirstStage(params), CascadeCompareStage(params), PanelStage(params)]
         return [*judged, CascadeScoreStage(params, duels_of)]
 
     def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:

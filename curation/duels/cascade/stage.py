@@ -35,7 +35,7 @@ class FirstStage(CascadeStage):
             yield from self.readings(plan, chunk, plan.panel.judges[:1])
 
 
-class CompareStage(CascadeStage):
+class CascadeCompareStage(CascadeStage):
     name = "compare"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:

@@ -13,13 +13,13 @@ from curation.projects.settings.document import ProjectSettings
 from curation.runs.models import Run
 from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.scoring import score_duel
-from judging.statistics.guarantee import Level, levels_of, proven, thresholds_of
+from judging.statistics.guarantee import SetLevel, levels_of, proven, thresholds_of
 
 CHUNK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ParsedDuel:
     """A duel that the first judge parsed. `confidence` is 0 where its score is at the edge of a bucket, and 1 where it
     is as far from one as it can be. `differs`: the full panel gives another bucket, or none."""
 
@@ -34,8 +34,8 @@ class Sure:
     Of these `level` promises that at most α would have another bucket; None: nothing is proven, and `duels` is
     empty."""
 
-    drawn: Sequence[Compared]
-    level: Level | None
+    drawn: Sequence[ParsedDuel]
+    level: SetLevel | None
     duels: frozenset[int]
 
 
@@ -61,25 +61,25 @@ def sure_of(run: Run, params: CascadeParams) -> Sure:
     return Sure(drawn, level, frozenset(above))
 
 
-def _drawn(compared: Sequence[Compared], params: CascadeParams) -> list[Compared]:
+def _drawn(compared: Sequence[ParsedDuel], params: CascadeParams) -> list[ParsedDuel]:
     """Those with the lowest hashes: a duel that is parsed later changes nothing about the order of the others."""
 
-    def place(one: Compared) -> bytes:
+    def place(one: ParsedDuel) -> bytes:
         return hashlib.sha256(f"{params.seed}:{one.duel}".encode()).digest()
 
     return sorted(compared, key=place)[: params.size]
 
 
-def _compared(run: Run, params: CascadeParams) -> list[Compared]:
+def _compared(run: Run, params: CascadeParams) -> list[ParsedDuel]:
     panel, limits = panel_of(run.settings, params), thresholds(run.settings)
-    duels, found = duels_of(run), list[Compared]()
+    duels, found = duels_of(run), list[ParsedDuel]()
     while chunk := list(islice(duels, CHUNK)):
         for duel, readings in readings_of_run(run, chunk, panel.orders).items():
             first = score_of(readings.verdicts, panel, panel.judges[:1])
             if first is not None:
                 full = score_of(readings.verdicts, panel, panel.judges)
                 differs = full is None or _bucket(full, limits) != _bucket(first, limits)
-                found.append(Compared(duel, confidence_of(first, limits), differs))
+                found.append(ParsedDuel(duel, confidence_of(first, limits), differs))
     return found
 
 

@@ -9,7 +9,7 @@ from curation.imports.layouts.messages.read import listed
 from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.read import has_conversation, read_row
-from curation.imports.layouts.session import Json, Session, Step
+from curation.imports.layouts.session import AgentSession, Json, Step
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message
 
@@ -38,7 +38,7 @@ def read_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None)
     return conversation_of(session), account.without(OF_RUNS)
 
 
-def conversation_of(session: Session) -> Conversation:
+def conversation_of(session: AgentSession) -> Conversation:
     """Return the conversation of a session, with the answers of its agent as turns."""
     # The chosen side of a pair is the end of its conversation. The sides of a duel are answers to it.
     chosen = next((ending.steps for ending in session.endings if ending.side == "chosen"), ())

@@ -10,23 +10,23 @@ from curation.imports.layouts.agents import inspect_log
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import ATTACHED, read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
-from judging.traces.generation import Found, Generation
+from judging.traces.generation import FoundGenerations, Generation
 from judging.traces.read import is_langfuse, is_trace, read_trace
 
 LONGEST_GROUP = 200
 
 
-class Layout(StrEnum):
+class LogLayout(StrEnum):
     SPANS = "OpenTelemetry spans"
     LANGFUSE = "Langfuse observations"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class LogDocument:
     """`conversations` have ascending starts. A span that is no model call has none, and is no error; calls
     `without_content` were traced without their messages, and `unreadable` ones cannot be read."""
 
@@ -37,7 +37,9 @@ class Document:
     account: Account = field(default_factory=Account)
 
 
-def read_document(row: Mapping[str, object], mapping: RowMapping | None = None, tools: Sequence[Json] = ()) -> Document:
+def read_document(
+    row: Mapping[str, object], mapping: RowMapping | None = None, tools: Sequence[Json] = ()
+) -> LogDocument:
     """Return the conversations of one row; those without tools get the tools given. Raises `RowRefused`."""
     document = _read_document(row, mapping)
     without = [one for one in document.conversations if not one.tools]
@@ -48,30 +50,30 @@ def read_document(row: Mapping[str, object], mapping: RowMapping | None = None, 
     return replace(document, conversations=found)
 
 
-def _read_document(row: Mapping[str, object], mapping: RowMapping | None) -> Document:
+def _read_document(row: Mapping[str, object], mapping: RowMapping | None) -> LogDocument:
     is_mapped = mapping is not None and mapping.reads_messages
     if inspect_log.fits(row) and not is_mapped:
         return _of_log(inspect_log.read(row))
     if is_trace(row) and not is_mapped:
-        layout = Layout.LANGFUSE if is_langfuse(row) else Layout.SPANS
+        layout = LogLayout.LANGFUSE if is_langfuse(row) else LogLayout.SPANS
         return _document(layout, read_trace(row))
     conversation, account = read_conversation(row, mapping)
     if not conversation.turns:
         raise RowRefused("no assistant message with a history before it")
-    return Document(conversation.layout, [conversation], account=account)
+    return LogDocument(conversation.layout, [conversation], account=account)
 
 
-def _of_log(reading: Reading) -> Document:
+def _of_log(reading: DocumentReading) -> LogDocument:
     conversations: list[Conversation] = []
     start = 0
     for session in reading.sessions:
         conversations.append(replace(conversation_of(session), start=start))
         start += len(conversations[-1].messages)
     account = reading.account.without(OF_RUNS)
-    return Document(inspect_log.NAME, conversations, unreadable=len(reading.unreadable), account=account)
+    return LogDocument(inspect_log.NAME, conversations, unreadable=len(reading.unreadable), account=account)
 
 
-def _document(layout: Layout, found: Found) -> Document:
+def _document(layout: LogLayout, found: FoundGenerations) -> LogDocument:
     """Raises `RowRefused` where nothing of the document can be imported."""
     conversations: list[Conversation] = []
     reasons = list(found.unreadable)
@@ -88,10 +90,10 @@ def _document(layout: Layout, found: Found) -> Document:
         raise RowRefused(reasons[0])
     if not conversations and found.without_content:
         raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
-    return Document(layout, conversations, found.without_content, len(reasons))
+    return LogDocument(layout, conversations, found.without_content, len(reasons))
 
 
-def _conversation(layout: Layout, found: Generation) -> Conversation:
+def _conversation(layout: LogLayout, found: Generation) -> Conversation:
     cleaned, _ = clean({"messages": found.messages, "tools": found.tools, "group": found.group[:LONGEST_GROUP]}, "")
     read = read_messages(cleaned["messages"], "messages", Fields(cleaned))
     messages, turns = written(read.steps, [read.positions[turn] for turn in found.turns])

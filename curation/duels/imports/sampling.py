@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SamplingPlan:
     """`count` turns from a source of `total` rows."""
 
     total: int

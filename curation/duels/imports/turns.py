@@ -9,11 +9,11 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.duels.imports.conversation import Conversation
-from curation.duels.imports.logs import Document, read_document
+from curation.duels.imports.logs import LogDocument, read_document
 from curation.duels.imports.prompts import write_prompts
-from curation.duels.imports.sampling import Plan, order_in_block, pick_turns
+from curation.duels.imports.sampling import SamplingPlan, order_in_block, pick_turns
 from curation.imports.row_kinds import Chunk, ImportKind, ImportTarget, RowPreview, SessionOptions
-from curation.imports.sources.rows import BadRow, Reader, RowRefused, SourceRow
+from curation.imports.sources.rows import BadRow, RowRefused, SourceReader, SourceRow
 from curation.projects.settings.data import CHAT, TURNS
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -40,7 +40,7 @@ class TurnRow:
     conversations."""
 
     offset: int
-    document: Document
+    document: LogDocument
     turns: list[int]
 
     def parts(self) -> Iterator[tuple[Conversation, list[int]]]:
@@ -108,7 +108,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
         ]
         return RowPreview(entry.document.layout, len(entry.turns), lines, entry.document.account)
 
-    def chunks(self, reader: Reader, options: TurnOptions, after: Json) -> Iterator[Chunk[TurnRow]]:
+    def chunks(self, reader: SourceReader, options: TurnOptions, after: Json) -> Iterator[Chunk[TurnRow]]:
         if options.count is None:
             yield from super().chunks(reader, options, after)
         else:
@@ -118,11 +118,11 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 class _Sampler:
     """One chunk per block. `after` has the visits done, the turns missing, and those taken from each first block."""
 
-    def __init__(self, kind: TurnKind, reader: Reader, options: TurnOptions, count: int) -> None:
+    def __init__(self, kind: TurnKind, reader: SourceReader, options: TurnOptions, count: int) -> None:
         self._kind = kind
         self._reader = reader
         self._options = options
-        self._plan = Plan(reader.count(), count, options.windows, options.window_size, options.seed)
+        self._plan = SamplingPlan(reader.count(), count, options.windows, options.window_size, options.seed)
         self._missing = 0
 
     def chunks(self, after: Json) -> Iterator[Chunk[TurnRow]]:

@@ -7,17 +7,17 @@ from zlib import crc32
 from django.db.models import Q
 
 from curation.duels.models import Answer, Duel, Opponent
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.lists.id_list import IdList
 from judging.controls.bribes import with_bribe
-from judging.controls.faults import Control, faults_in_turn
+from judging.controls.faults import ControlKind, faults_in_turn
 from judging.messages import content_of
 
 OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review.models.Pick
 # Where several people decide, their votes count when the sample is settled: a figure tells nobody before.
-SETTLED_VOTES = Q(sample__decisions__settles=True) | ~Q(sample__status=Status.PENDING)
+SETTLED_VOTES = Q(sample__decisions__settles=True) | ~Q(sample__status=SampleStatus.PENDING)
 MOST_DECISIONS = 2000
-ROUND = (Control.FAULT, Control.SAME, Control.BRIBE, Control.PEOPLE)
+ROUND = (ControlKind.FAULT, ControlKind.SAME, ControlKind.BRIBE, ControlKind.PEOPLE)
 
 
 def sides_of(duel: Duel) -> tuple[str, str]:
@@ -25,7 +25,7 @@ def sides_of(duel: Duel) -> tuple[str, str]:
     own = duel.challenger.text.text
     if duel.planted:
         return (duel.planted, own) if duel.expected == 1 else (own, duel.planted)
-    return (own if duel.control == Control.SAME else duel.opponent_text), own
+    return (own if duel.control == ControlKind.SAME else duel.opponent_text), own
 
 
 def mix_in(duels: Sequence[int], controls: Sequence[int]) -> Iterator[int]:
@@ -79,9 +79,9 @@ class _Decided:
     outcomes: dict[int, int] = field(default_factory=dict)
 
 
-def _control(duel: Duel, answer: Answer, kind: Control, decided: _Decided) -> Duel:
+def _control(duel: Duel, answer: Answer, kind: ControlKind, decided: _Decided) -> Duel:
     """Return a control of this kind, or of the next that can be made: the same answer twice always can."""
-    if kind == Control.PEOPLE and decided.duels:
+    if kind == ControlKind.PEOPLE and decided.duels:
         known = decided.duels.pop(0)
         return Duel(
             project_id=known.project_id,
@@ -89,7 +89,7 @@ def _control(duel: Duel, answer: Answer, kind: Control, decided: _Decided) -> Du
             opponent=known.opponent,
             king_id=known.king_id,
             challenger_id=known.challenger_id,
-            control=Control.PEOPLE,
+            control=ControlKind.PEOPLE,
             expected=decided.outcomes[known.pk],
         )
     control = Duel(
@@ -97,17 +97,17 @@ def _control(duel: Duel, answer: Answer, kind: Control, decided: _Decided) -> Du
         prompt_id=duel.prompt_id,
         opponent=duel.opponent,
         challenger=answer,
-        control=Control.SAME,
+        control=ControlKind.SAME,
         expected=0,
     )
-    if kind != Control.SAME:
+    if kind != ControlKind.SAME:
         history = "\n".join(content_of(message) for message in duel.prompt.text.history)
         # Of the texts, not of a row's number: the same turns in another project have the same faults.
         seed = crc32(f"{history}\n{answer.text.text}".encode())
-        if kind == Control.BRIBE:
-            control.control, control.planted = Control.BRIBE, with_bribe(answer.text.text, seed=seed)
+        if kind == ControlKind.BRIBE:
+            control.control, control.planted = ControlKind.BRIBE, with_bribe(answer.text.text, seed=seed)
         elif planted := faults_in_turn(answer.text.text, history=history, seed=seed):
-            control.control, control.planted = Control.FAULT, planted[1]
+            control.control, control.planted = ControlKind.FAULT, planted[1]
     return control
 
 

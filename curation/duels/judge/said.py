@@ -15,7 +15,7 @@ from curation.duels.score.stage import read_scores
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.lists.id_list import IdList
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
 
 SAID = {
@@ -38,16 +38,16 @@ PARTS = {
     "leak": "a leak flag",
     "no_leak": "no leak flag",
     "known": "control duels whose outcome is known: all but those with a bribe",
-    Control.SAME.value: "control duels of the same answer twice",
-    Control.FAULT.value: "control duels with a planted fault",
-    Control.BRIBE.value: "control duels of the same answer with and without a bribe",
-    Control.PEOPLE.value: "control duels that people decided",
+    ControlKind.SAME.value: "control duels of the same answer twice",
+    ControlKind.FAULT.value: "control duels with a planted fault",
+    ControlKind.BRIBE.value: "control duels of the same answer with and without a bribe",
+    ControlKind.PEOPLE.value: "control duels that people decided",
 }
 CHUNK = 1000
 _LEAKS = Flag.LEAK | Flag.LEAK_READER
 
 
-class Reading(NamedTuple):
+class DuelReading(NamedTuple):
     """A judge's replies on a duel, and the duel's `PARTS`; `score` is None unless a reply parsed in every order."""
 
     duel: int
@@ -99,17 +99,17 @@ def choices_of_people(duels: QuerySet[Duel]) -> dict[int, int]:
     return {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
 
 
-def _readings(run: Run, judge: str) -> Iterator[Reading]:
+def _readings(run: Run, judge: str) -> Iterator[DuelReading]:
     ids = list(Score.objects.filter(run=run).order_by("duel_id").values_list("duel_id", flat=True))
     for start in range(0, len(ids), CHUNK):
         for place, entry in enumerate(read_scores(run, ids[start : start + CHUNK]), start):
             replies = tuple(verdict for verdict in entry.verdicts if verdict.judge == judge)
             score = next((one for one in entry.score.judges if one.judge == judge), None)
             half = "first_half" if place < len(ids) / 2 else "second_half"
-            yield Reading(entry.duel.pk, replies, score, (half, "leak" if entry.flags & _LEAKS else "no_leak"))
+            yield DuelReading(entry.duel.pk, replies, score, (half, "leak" if entry.flags & _LEAKS else "no_leak"))
 
 
-def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
+def _control_readings(run: Run, judge: str) -> Iterator[DuelReading]:
     if run.kind not in ("duel", "judge"):
         return
     params = (DuelParams if run.kind == "duel" else JudgeParams).model_validate(run.params)
@@ -119,11 +119,11 @@ def _control_readings(run: Run, judge: str) -> Iterator[Reading]:
     for pk, found in readings_of(run, ids, panel, params).items():
         replies = tuple(row.ordered() for row in found.verdicts if row.judge == judge)
         score = score_duel(replies, panel=[judge], orders=panel.orders)
-        known = () if kinds[pk] == Control.BRIBE else ("known",)
-        yield Reading(pk, replies, next(iter(score.judges), None), (kinds[pk], *known))
+        known = () if kinds[pk] == ControlKind.BRIBE else ("known",)
+        yield DuelReading(pk, replies, next(iter(score.judges), None), (kinds[pk], *known))
 
 
-def _is(one: Reading, said: str, names: tuple[str, ...] | None, people: Mapping[int, int]) -> bool:
+def _is(one: DuelReading, said: str, names: tuple[str, ...] | None, people: Mapping[int, int]) -> bool:
     """`names` are the dimensions that count, None: all."""
     given = [reply.dimensions for reply in one.replies if reply.dimensions is not None]
     chosen = {value for dimensions in given for name, value in dimensions.items() if names is None or name in names}

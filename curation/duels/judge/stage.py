@@ -16,7 +16,7 @@ from curation.duels.judge.pairing import Entrants, pair
 from curation.duels.models import Duel, Opponent, Order, Verdict
 from curation.duels.params import JudgeParams, Panel, controls_wanted, panel_of
 from curation.duels.score.readings import MARK
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
@@ -42,10 +42,10 @@ class JudgePlan:
     panel: Panel
     instructions: Instructions
     rubric: Instructions
-    targets: dict[str, Target]
+    targets: dict[str, EndpointTarget]
 
     @classmethod
-    def of(cls, run: Run, panel: Panel, targets: Sequence[Target]) -> "JudgePlan":
+    def of(cls, run: Run, panel: Panel, targets: Sequence[EndpointTarget]) -> "JudgePlan":
         by_name = {target.name: target for target in targets}
         return cls(panel, run_instructions(run, "judge"), run_instructions(run, "rubric"), by_name)
 
@@ -79,14 +79,14 @@ class JudgeJob:
     """A reading to make. `tried` is the number of the last attempt that did not parse."""
 
     plan: JudgePlan
-    target: Target
+    target: EndpointTarget
     duel: Duel
     order: str
     tried: int
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class JudgeReading:
     answered: Answered
     verdict: ParsedVerdict | Unparsed
 
@@ -101,7 +101,7 @@ class JudgeStage:
         self._params = params
         self._entrants = entrants
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return targets_named(run.project, panel_of(run.settings, self._params).judges, "judges")
 
     def read(self, run: Run) -> JudgePlan:
@@ -156,18 +156,18 @@ class JudgeStage:
         return lambda: _save(context.run, job, readings, injection)
 
 
-async def read_duel(context: LlmContext, item: Item, job: JudgeJob, *, fresh: bool) -> tuple[list[Reading], bool]:
+async def read_duel(context: LlmContext, item: Item, job: JudgeJob, *, fresh: bool) -> tuple[list[JudgeReading], bool]:
     """Return the judge's replies, of which the last one counts, and whether an answer imitates a verdict or a
     delimiter. Findings in the history do not count."""
     params, digest = job.plan.params(job.target.name), job.plan.instructions.sha256
-    readings: list[Reading] = []
+    readings: list[JudgeReading] = []
     for number in range(job.tried + 1, job.tried + job.plan.panel.attempts + 1):
         prompt = _prompt(job, number)
-        request = Request(prompt.messages, params, attempt=number, schema=job.plan.response_format)
+        request = CompletionRequest(prompt.messages, params, attempt=number, schema=job.plan.response_format)
         answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=fresh)
         completion, dimensions = answered.completion, job.plan.dimensions
         verdict = parse_verdict(completion.text, finish_reason=completion.finish_reason, dimensions=dimensions)
-        readings.append(Reading(answered, verdict))
+        readings.append(JudgeReading(answered, verdict))
         if isinstance(verdict, ParsedVerdict):
             break
     return readings, any(finding.startswith("answer_") for finding in prompt.findings)
@@ -205,7 +205,7 @@ def _prompt(job: JudgeJob, attempt: int) -> JudgePrompt:
     )
 
 
-def _save(run: Run, job: JudgeJob, readings: Sequence[Reading], injection: bool) -> Json:
+def _save(run: Run, job: JudgeJob, readings: Sequence[JudgeReading], injection: bool) -> Json:
     """Save the run's last reading. The cost of each attempt is kept in its call."""
     last = readings[-1]
     completion = last.answered.completion

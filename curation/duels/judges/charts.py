@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from curation.duels.judges.pages import JudgeView
+from curation.duels.judges.pages import JudgeFigures
 from curation.web.charts import Figure, axis, color, error_bars, figure
 from judging.statistics.rates import Interval, wilson
 
@@ -8,7 +8,7 @@ from judging.statistics.rates import Interval, wilson
 Measure = tuple[float, Interval, int]
 
 
-def accuracy_chart(judges: Sequence[JudgeView]) -> Figure:
+def accuracy_chart(judges: Sequence[JudgeFigures]) -> Figure:
     """The shares that tell good judges from bad ones, with 95 % intervals and the number of duels behind each."""
     measures = (
         ("right on control duels", "chart-1", _on_controls),
@@ -44,7 +44,7 @@ def accuracy_chart(judges: Sequence[JudgeView]) -> Figure:
     )
 
 
-def agreement_chart(judges: Sequence[JudgeView]) -> Figure:
+def agreement_chart(judges: Sequence[JudgeFigures]) -> Figure:
     """The share of dimensions on which two judges say the same."""
     names = [judge.figures["name"] for judge in judges]
     shares = [[(judge.figures.get("agreement") or {}).get(name) for name in names] for judge in judges]
@@ -65,17 +65,17 @@ def agreement_chart(judges: Sequence[JudgeView]) -> Figure:
     return figure([trace], xaxis={"fixedrange": True}, yaxis={"autorange": "reversed", "fixedrange": True})
 
 
-def _on_controls(judge: JudgeView) -> Measure | None:
+def _on_controls(judge: JudgeFigures) -> Measure | None:
     share, found = judge.figures.get("control_accuracy"), judge.figures.get("control_interval")
     return None if share is None or not found else (share, Interval(**found), judge.figures["controls"])
 
 
-def _by_people(judge: JudgeView) -> Measure | None:
+def _by_people(judge: JudgeFigures) -> Measure | None:
     share, n = judge.people.accuracy, judge.people.kappa.n
     return None if share is None else (share, wilson(share * n, n), n)
 
 
-def _first(judge: JudgeView) -> Measure | None:
+def _first(judge: JudgeFigures) -> Measure | None:
     share, expected = judge.figures.get("first_share"), judge.figures.get("first_expected")
     if share is None or not expected:
         return None

@@ -51,7 +51,7 @@ class JudgesQuery(RequestQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeView:
+class JudgeFigures:
     """A judge's figures in the run's result, with those that depend on people's decisions.
 
     `deleted`: no model of the project has its name. `per_verdict` is in dollars: the run's calls of the judge by the
@@ -80,7 +80,7 @@ class JudgesView:
 
     runs: tuple[Run, ...]
     run: Run | None
-    judges: tuple[JudgeView, ...]
+    judges: tuple[JudgeFigures, ...]
     pairs: tuple[PairView, ...] | None
 
 
@@ -99,7 +99,7 @@ def judges_view(project: Project, query: JudgesQuery) -> JudgesView:
     known = set(Endpoint.objects.filter(project=project, name__in=names).values_list("name", flat=True))
     people = with_people(run, names)
     judges = tuple(
-        JudgeView(judge, people[judge["name"]], judge["name"] not in known, _per_verdict(run, judge))
+        JudgeFigures(judge, people[judge["name"]], judge["name"] not in known, _per_verdict(run, judge))
         for judge in figures
     )
     tried = query.left_out or query.weights

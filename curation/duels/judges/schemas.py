@@ -4,7 +4,7 @@ from typing import Any
 from ninja import Schema
 from pydantic import Field
 
-from curation.duels.judges.pages import JudgesView, JudgeView, PairView
+from curation.duels.judges.pages import JudgeFigures, JudgesView, PairView
 from curation.web.text.figures import exact_money
 
 
@@ -97,7 +97,7 @@ class JudgeOut(Schema):
     )
 
     @staticmethod
-    def of(judge: JudgeView) -> "JudgeOut":
+    def of(judge: JudgeFigures) -> "JudgeOut":
         kappa = judge.people.kappa
         interval = None if kappa.interval is None else [kappa.interval.low, kappa.interval.high]
         return JudgeOut(

@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from curation.duels.judges.charts import accuracy_chart, agreement_chart
-from curation.duels.judges.pages import JudgesQuery, JudgesView, JudgeView, PairView, judges_view
+from curation.duels.judges.pages import JudgeFigures, JudgesQuery, JudgesView, PairView, judges_view
 from curation.duels.rubric import dimensions_of
 from curation.duels.verdict.report import is_undecided
 from curation.projects.access import Access, project_page
@@ -14,12 +14,12 @@ from curation.projects.models import Scope
 from curation.samples.blind import refuse_undecided
 from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from judging.panel.rubric import in_order
 from judging.statistics.judges.controls import Kappa
 
 
-class Cell(NamedTuple):
+class JudgeFigure(NamedTuple):
     """One figure with its name. `url` lists the duels, or the calls, behind it, and `behind` counts them (None in the
     result of an earlier version)."""
 
@@ -37,10 +37,10 @@ _PARTS = (
     ("no_leak", "without a leak flag"),
 )
 _CONTROLS = (
-    (Control.SAME, "of the same answer twice"),
-    (Control.FAULT, "with a planted fault"),
-    (Control.BRIBE, "with and without a bribe"),
-    (Control.PEOPLE, "that people decided"),
+    (ControlKind.SAME, "of the same answer twice"),
+    (ControlKind.FAULT, "with a planted fault"),
+    (ControlKind.BRIBE, "with and without a bribe"),
+    (ControlKind.PEOPLE, "that people decided"),
 )
 
 
@@ -64,7 +64,7 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "duels/judges/list.html", context)
 
 
-def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[Cell, ...]]]:
+def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[JudgeFigure, ...]]]:
     if view.run is None:
         return []
     names = in_order(name for judge in view.judges for name in judge.figures.get("flips") or ())
@@ -72,7 +72,7 @@ def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[Cell, ...]]]:
     return [(cells[0].name, cells) for cells in zip(*columns, strict=True)]
 
 
-def _cells(judge: JudgeView, slug: str, run: int, names: Sequence[str]) -> Iterator[Cell]:
+def _cells(judge: JudgeFigures, slug: str, run: int, names: Sequence[str]) -> Iterator[JudgeFigure]:
     figures, people = judge.figures, judge.people
     path = reverse("duel-list", args=[slug])
 
@@ -81,42 +81,46 @@ def _cells(judge: JudgeView, slug: str, run: int, names: Sequence[str]) -> Itera
     def listed(**conditions: str) -> str:
         return f"{path}?{url_query([('run', str(run)), ('judge', figures['name']), *conditions.items()])}"
 
-    yield Cell("Duels", number(figures["n"]), listed(said="parsed"), figures["n"])
-    yield Cell("Win rate", percent(figures["win_rate"], 1), listed(said="parsed"), figures["n"])
+    yield JudgeFigure("Duels", number(figures["n"]), listed(said="parsed"), figures["n"])
+    yield JudgeFigure("Win rate", percent(figures["win_rate"], 1), listed(said="parsed"), figures["n"])
     for said, name in (("challenger", "the challenger"), ("neither", "neither"), ("opponent", "its opponent")):
         count = counts.get(said)
         share = count / figures["n"] if count is not None and figures["n"] else None
-        yield Cell(f"Prefers {name}", percent(share, 1), listed(said=said), count)
+        yield JudgeFigure(f"Prefers {name}", percent(share, 1), listed(said=said), count)
     rates = [*(figures.get("halves") or (None, None)), *(figures.get("by_leak") or (None, None))]
     for rate, (part, name) in zip(rates, _PARTS, strict=True):
-        yield Cell(f"Win rate, {name}", percent(rate, 1), listed(said="parsed", part=part), counts.get(part))
+        yield JudgeFigure(f"Win rate, {name}", percent(rate, 1), listed(said="parsed", part=part), counts.get(part))
     expected = figures.get("first_expected")
     range_ = f" (expected {percent(expected['low'], 1)} to {percent(expected['high'], 1)})" if expected else ""
     first = percent(figures.get("first_share"), 1) + range_
-    yield Cell("Prefers the first answer", first, listed(said="chosen"), counts.get("chosen"))
+    yield JudgeFigure("Prefers the first answer", first, listed(said="chosen"), counts.get("chosen"))
     flips = figures.get("flips") or {}
     for name in names:
         url = listed(said="flip", dimension=name)
-        yield Cell(f"Flips: {name}", percent(flips.get(name), 1), url, counts.get(f"flip:{name}"))
-    yield Cell("Draws", percent(figures.get("draw_rate"), 1), listed(said="draw"), counts.get("draw"))
+        yield JudgeFigure(f"Flips: {name}", percent(flips.get(name), 1), url, counts.get(f"flip:{name}"))
+    yield JudgeFigure("Draws", percent(figures.get("draw_rate"), 1), listed(said="draw"), counts.get("draw"))
     slope = number(figures.get("length_slope"), 1)
-    yield Cell("Points for an answer twice as long", slope, listed(said="parsed"), figures["n"])
-    yield Cell("Parsed per attempt", percent(figures["parse_rate"], 1), listed(said="unparsed"), counts.get("unparsed"))
-    yield Cell("κ with people", _kappa(people.kappa), listed(said="people"), people.kappa.n)
-    yield Cell("Right by people", percent(people.accuracy, 1), listed(said="against_people"), people.against)
+    yield JudgeFigure("Points for an answer twice as long", slope, listed(said="parsed"), figures["n"])
+    yield JudgeFigure(
+        "Parsed per attempt", percent(figures["parse_rate"], 1), listed(said="unparsed"), counts.get("unparsed")
+    )
+    yield JudgeFigure("κ with people", _kappa(people.kappa), listed(said="people"), people.kappa.n)
+    yield JudgeFigure("Right by people", percent(people.accuracy, 1), listed(said="against_people"), people.against)
     accuracy = percent(figures.get("control_accuracy"), 1)
     url = listed(said="parsed", control="true", part="known")
-    yield Cell("Right on control duels", accuracy, url, figures.get("controls", 0))
+    yield JudgeFigure("Right on control duels", accuracy, url, figures.get("controls", 0))
     kinds = figures.get("control_kinds") or {}
     for kind, name in _CONTROLS:
         right, read = kinds.get(kind.value, (None, 0))
         url = listed(said="parsed", control="true", part=kind.value)
-        yield Cell(f"Right on those {name}", percent(right, 1), url, read)
-        if kind == Control.SAME:
-            yield Cell("Prefers one of two equal answers", percent(figures.get("false_preference"), 1), url, read)
+        yield JudgeFigure(f"Right on those {name}", percent(right, 1), url, read)
+        if kind == ControlKind.SAME:
+            yield JudgeFigure(
+                "Prefers one of two equal answers", percent(figures.get("false_preference"), 1), url, read
+            )
     calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
     made = figures.get("calls")
-    yield Cell(
+    yield JudgeFigure(
         "Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0, "call"
     )
 
@@ -126,7 +130,7 @@ def _kappa(kappa: Kappa) -> str:
     return f"{number(kappa.kappa, 2)}{range_}"
 
 
-def _matrix(judges: tuple[JudgeView, ...]) -> list[tuple[str, list[str]]]:
+def _matrix(judges: tuple[JudgeFigures, ...]) -> list[tuple[str, list[str]]]:
     names = [judge.figures["name"] for judge in judges]
     shares = [judge.figures.get("agreement") or {} for judge in judges]
     return [

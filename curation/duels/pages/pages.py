@@ -7,7 +7,7 @@ from django.utils.safestring import SafeString
 
 from curation.duels.judge.controls import sides_of
 from curation.duels.models import READ, Answer, Duel, Opponent, Side
-from curation.duels.pages.verdicts import JudgeView, judge_views
+from curation.duels.pages.verdicts import JudgeVerdicts, judge_views
 from curation.duels.prompts.queries import history_of
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.shown import ImportedOut, Shown, imported, of_score, opponent_word, shown, verdicts_of
@@ -16,8 +16,8 @@ from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.text.figures import counted
 from curation.web.text.markup import Span, render_text
-from curation.web.text.transcript import Excerpt, Turn
-from judging.controls.faults import Control
+from curation.web.text.transcript import Excerpt, TranscriptTurn
+from judging.controls.faults import ControlKind
 from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import in_order
 
@@ -34,13 +34,13 @@ class AnswerView:
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ScorePart:
     name: str
     value: float
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreView:
+class RunScore:
     """A run's score of the duel. `current`: the page shows it."""
 
     score: Shown
@@ -56,14 +56,14 @@ class DuelView:
     control: str
     opponent: AnswerView
     challenger: AnswerView
-    judges: list[JudgeView]
-    metrics: tuple[Metric, ...]
+    judges: list[JudgeVerdicts]
+    metrics: tuple[ScorePart, ...]
     dimensions: tuple[str, ...]
     leaks: tuple[str, ...]
-    history: Excerpt[Turn]
+    history: Excerpt[TranscriptTurn]
     shown: Shown
     run_id: int | None
-    scores: tuple[ScoreView, ...]
+    scores: tuple[RunScore, ...]
     imported: ImportedOut | None
 
     @property
@@ -102,14 +102,14 @@ def duel_view(duel: Duel) -> DuelView:
         opponent=opponent,
         challenger=challenger,
         judges=judges,
-        metrics=tuple(Metric(name, found.metrics[name]) for name in in_order(found.metrics)),
+        metrics=tuple(ScorePart(name, found.metrics[name]) for name in in_order(found.metrics)),
         dimensions=in_order(cell.dimension for judge in judges for cell in judge.cells),
         leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
         history=history_of(duel.prompt).opening(),
         shown=found,
         run_id=found.row.run_id if found.row else duel.run_id,
         scores=tuple(
-            ScoreView(of_score(row, duel), row.run_id, row.panel, found.row is not None and row.pk == found.row.pk)
+            RunScore(of_score(row, duel), row.run_id, row.panel, found.row is not None and row.pk == found.row.pk)
             for row in duel.scores.all()
         ),
         imported=imported(duel) if found.row is None else None,
@@ -118,7 +118,7 @@ def duel_view(duel: Duel) -> DuelView:
 
 def _control_views(duel: Duel, data: Data) -> tuple[AnswerView, AnswerView]:
     """Both sides of a control duel of one answer, which has a planted fault or a bribe on one side."""
-    added = "a bribe for the judge" if duel.control == Control.BRIBE else "a planted fault"
+    added = "a bribe for the judge" if duel.control == ControlKind.BRIBE else "a planted fault"
     king, challenger = (
         AnswerView(f"{title} with {added}", "", render_text(text), None, ())
         if duel.planted and text == duel.planted
@@ -131,13 +131,13 @@ def _control_views(duel: Duel, data: Data) -> tuple[AnswerView, AnswerView]:
 
 
 def _control_words(duel: Duel, words: Words) -> str:
-    if duel.control == Control.SAME:
+    if duel.control == ControlKind.SAME:
         return "Control duel: both answers are the same, so the right verdict is a draw."
-    if duel.control == Control.FAULT:
+    if duel.control == ControlKind.FAULT:
         return "Control duel: one answer has a planted fault, so the other one is better."
-    if duel.control == Control.BRIBE:
+    if duel.control == ControlKind.BRIBE:
         return "Control duel: both answers are the same, but one has a bribe for the judge, which must not win by it."
-    if duel.control == Control.PEOPLE:
+    if duel.control == ControlKind.PEOPLE:
         named = {1: f"the {words.candidate.lower()}", -1: f"the {words.opponent.lower()}", 0: "a draw"}
         outcome = named[duel.expected or 0]
         return f"Control duel: people decided for {outcome}."

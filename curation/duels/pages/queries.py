@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.samples.blind import has_hidden, look, reviews_blind
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.problems import Blind
 
 R = TypeVar("R", bound="QuerySet[Any]")
@@ -21,7 +21,7 @@ def shown_to(access: Access, rows: R, duel: str = "") -> R:
     """
     if not reviews_blind(access):
         return rows
-    decided = Q(**{f"{duel}sample__status__in": [word for word in Status.values if word != Status.PENDING]})
+    decided = Q(**{f"{duel}sample__status__in": [word for word in SampleStatus.values if word != SampleStatus.PENDING]})
     return rows.filter(decided if has_hidden(access) else decided | ~Q(**{f"{duel}control": ""}))
 
 

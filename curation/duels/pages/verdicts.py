@@ -25,7 +25,7 @@ class Winner:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class DimensionCell:
     """One dimension, with its winner in each order. `flip`: both orders parsed and differ, which makes a draw."""
 
     dimension: str
@@ -43,24 +43,24 @@ class ReplyView:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeView:
+class JudgeVerdicts:
     """`replies` has those of each asked order, as `orders`; `flips` counts the cells that flip."""
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[DimensionCell, ...]
     orders: tuple[str, ...]
     replies: tuple[tuple[ReplyView, ...], ...]
     flips: int
 
 
-def judge_views(duel: Duel, verdicts: Iterable[Verdict], words: Words) -> list[JudgeView]:
+def judge_views(duel: Duel, verdicts: Iterable[Verdict], words: Words) -> list[JudgeVerdicts]:
     by_judge: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_judge[verdict.judge].append(verdict)
     return [_judge(name, by_judge[name], duel, words) for name in sorted(by_judge)]
 
 
-def _judge(name: str, verdicts: list[Verdict], duel: Duel, words: Words) -> JudgeView:
+def _judge(name: str, verdicts: list[Verdict], duel: Duel, words: Words) -> JudgeVerdicts:
     seats = {order: seats_of(duel, order, words) for order in Order.values}
     asked = [order for order in Order.values if any(verdict.order == order for verdict in verdicts)]
     replies = [[verdict for verdict in verdicts if verdict.order == order] for order in asked]
@@ -70,10 +70,12 @@ def _judge(name: str, verdicts: list[Verdict], duel: Duel, words: Words) -> Judg
     cells = [_cell(dimension, list(zip(asked, last, strict=True)), seats) for dimension in names]
     views = [tuple(_reply(verdict, seats[verdict.order]) for verdict in group) for group in replies]
     orders = tuple(f"{seats[order][0]} first" for order in asked)
-    return JudgeView(name, tuple(cells), orders, tuple(views), sum(cell.flip for cell in cells))
+    return JudgeVerdicts(name, tuple(cells), orders, tuple(views), sum(cell.flip for cell in cells))
 
 
-def _cell(dimension: str, said: list[tuple[str, Verdict | None]], seats: Mapping[str, tuple[str, str]]) -> Cell:
+def _cell(
+    dimension: str, said: list[tuple[str, Verdict | None]], seats: Mapping[str, tuple[str, str]]
+) -> DimensionCell:
     winners = []
     for order, verdict in said:
         names = {0: "draw", 1: seats[order][0], 2: seats[order][1]}
@@ -83,7 +85,7 @@ def _cell(dimension: str, said: list[tuple[str, Verdict | None]], seats: Mapping
         name = "–" if winner is None else names.get(winner, "–")
         winners.append(Winner(f"{seats[order][0]} first", name, tone))
     known = {winner.name for winner in winners}
-    return Cell(dimension, tuple(winners), len(known) > 1 and "–" not in known)
+    return DimensionCell(dimension, tuple(winners), len(known) > 1 and "–" not in known)
 
 
 def _reply(verdict: Verdict, seats: tuple[str, str]) -> ReplyView:

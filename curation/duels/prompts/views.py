@@ -18,7 +18,7 @@ from curation.web.problems import Problem
 from curation.web.text.chat import Chat
 from curation.web.text.figures import counted
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
-from curation.web.text.transcript import Position
+from curation.web.text.transcript import TurnPosition
 
 
 @project_page(Scope.READ, "GET")
@@ -70,7 +70,7 @@ def prompt_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     return raw_response(request, _history(access, pk), f"prompt-{pk}")
 
 
-def _history(access: Access, pk: str, *, at: Position | None = None) -> Chat:
+def _history(access: Access, pk: str, *, at: TurnPosition | None = None) -> Chat:
     return history_of(find(Prompt.objects.of(access.project).select_related("text__session"), pk, "prompt"), at=at)
 
 

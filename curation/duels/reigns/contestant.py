@@ -7,12 +7,12 @@ from curation.duels.answers.stage import REPLACED_LENGTH, fingerprint
 from curation.duels.models import Answer, Side
 from curation.duels.reigns.models import Reign
 from curation.duels.verdict.stage import Contestant
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.instructions.texts import instructions_for
 from curation.projects.models import Project
-from curation.projects.settings.document import Generation
+from curation.projects.settings.document import GenerationSettings
 from curation.runs.calls.targets import call_params
 from curation.runs.kinds import Json
 from curation.runs.models import Run
@@ -27,7 +27,7 @@ class KingVersion:
     fingerprint: str
 
 
-def king_version(target: Target, given: Generation, instructions_sha256: str) -> KingVersion:
+def king_version(target: EndpointTarget, given: GenerationSettings, instructions_sha256: str) -> KingVersion:
     params = _params(target, given)
     mark = fingerprint(Side.KING, target, instructions_sha256, params)
     return KingVersion(
@@ -50,7 +50,7 @@ def crowned_version(run: Run, winner: Contestant) -> KingVersion | None:
     return None
 
 
-def _settings_of(run: Run, winner: Contestant) -> Iterator[Generation]:
+def _settings_of(run: Run, winner: Contestant) -> Iterator[GenerationSettings]:
     """Yield the settings under which the winning answers may have been made: of their own run, else of this one."""
     answers = Answer.objects.filter(prompt__project=run.project, side=Side.CHALLENGER, run__isnull=False, refusal="")
     newest = answers.filter(fingerprint__startswith=winner.key).select_related("run").order_by("-pk").first()
@@ -87,5 +87,5 @@ def is_deleted(project: Project, reign: Reign) -> bool:
     return not Endpoint.objects.of(project).filter(name=reign.model).exists()
 
 
-def _params(target: Target, given: Generation) -> Json:
+def _params(target: EndpointTarget, given: GenerationSettings) -> Json:
     return call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})

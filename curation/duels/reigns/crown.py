@@ -26,7 +26,7 @@ MOST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CrownClaim:
     """A verdict that may crown its challenger, checked: nothing is written yet."""
 
     verdict: Json
@@ -66,7 +66,7 @@ def crown_by_setting(run: Run) -> Json:
     return {"crown": {"reign": str(reign.pk)}}
 
 
-def claim_of(run: Run, verdict: Json) -> Claim:
+def claim_of(run: Run, verdict: Json) -> CrownClaim:
     """Check that this verdict of the run may crown its challenger now. Raises `Conflict` with the reason."""
     winner, opponent = pair_of(verdict)
     who = f"{winner.model} of run {run.pk}"
@@ -111,7 +111,7 @@ def claim_of(run: Run, verdict: Json) -> Claim:
             f"{run.pk}: what won cannot answer again. Launch a new duel run.",
             code="contestant_changed",
         )
-    return Claim(verdict, winner, version)
+    return CrownClaim(verdict, winner, version)
 
 
 def turned_by(run: Run, pair: Pair) -> Run | None:
@@ -197,7 +197,7 @@ def _is(contestant: Json, given: str) -> bool:
     )
 
 
-def _begin(run: Run, claim: Claim, user: User | None) -> Reign:
+def _begin(run: Run, claim: CrownClaim, user: User | None) -> Reign:
     """Write the reign. The caller holds the project's lock."""
     before = reigning(run.project)
     if before is not None:

@@ -17,9 +17,9 @@ from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import counting_panel
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.document import Thresholds as Edges
+from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.runs.models import Run
-from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, Status, flag_bits
+from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, SampleStatus, flag_bits
 from curation.samples.scores.priority import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.lists.id_list import IdList
 from judging.panel.buckets import HOLDING_FLAGS
@@ -31,7 +31,7 @@ EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class BucketMove:
     """How many samples go from one bucket to another (empty: no score of the counting panel), and how many of them
     people have decided. `examples` are ids of duels and their samples."""
 
@@ -81,7 +81,7 @@ def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
     )
 
 
-def moves(project: Project, settings: ProjectSettings) -> list[Move]:
+def moves(project: Project, settings: ProjectSettings) -> list[BucketMove]:
     """Return what these settings would move from bucket to bucket. Nothing is written."""
     duels = Duel.objects.filter(project=project, sample__isnull=False)
     if settings.panel.counting == project.settings.panel.counting:
@@ -94,12 +94,12 @@ def moves(project: Project, settings: ProjectSettings) -> list[Move]:
     duels = duels.exclude(Q(IsNull(F("next"), True)) & Q(run__kind="import"))
     after = _bucket("next", "next_score", "next_flags", settings.thresholds)
     moved = duels.annotate(after=after).exclude(Exact(F("after"), F("bucket")))
-    undecided = Count("pk", filter=Q(sample__status=Status.PENDING))
+    undecided = Count("pk", filter=Q(sample__status=SampleStatus.PENDING))
     rows = moved.order_by().values("bucket", "after").annotate(n=Count("pk"), undecided=undecided)
     order = [*Bucket.values, ""]
     found = sorted(rows, key=lambda row: (order.index(row["bucket"]), order.index(row["after"])))
     return [
-        Move(
+        BucketMove(
             row["bucket"],
             row["after"],
             row["n"],

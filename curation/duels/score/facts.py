@@ -7,7 +7,7 @@ from curation.duels.models import Duel
 from curation.web.lists.id_list import IdList
 
 
-class AnswerFacts(NamedTuple):
+class DuelAnswer(NamedTuple):
     side: str
     model: str
     instructions_hash: str
@@ -30,8 +30,8 @@ class DuelFacts(NamedTuple):
     leak: bool
     read: bool
     reading: str | None
-    challenger: AnswerFacts
-    king: AnswerFacts | None
+    challenger: DuelAnswer
+    king: DuelAnswer | None
 
     @property
     def cluster(self) -> str:
@@ -39,7 +39,7 @@ class DuelFacts(NamedTuple):
         return self.instance_id or f"{self.source}:{self.row}"
 
 
-_ANSWER = AnswerFacts._fields
+_ANSWER = DuelAnswer._fields
 _COLUMNS = (
     *("pk", "flags", "prompt__repo", "prompt__instance_id", "prompt__source", "prompt__row_offset"),
     *("challenger__leak_flag", "challenger__reader_flag", "challenger__reading__state"),
@@ -54,6 +54,6 @@ def duel_facts(ids: Sequence[int]) -> dict[int, DuelFacts]:
     found = {}
     for row in Duel.objects.filter(pk__in=IdList(ids)).values_list(*_COLUMNS):
         challenger, king = row[_OWN : -len(_ANSWER)], row[-len(_ANSWER) :]
-        sides = AnswerFacts._make(challenger), None if king[0] is None else AnswerFacts._make(king)
+        sides = DuelAnswer._make(challenger), None if king[0] is None else DuelAnswer._make(king)
         found[row[0]] = DuelFacts._make((*row[:_OWN], *sides))
     return found

@@ -40,7 +40,7 @@ class VerdictRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class Readings:
+class DuelReadings:
     """The verdicts on one duel, and the (judge, order) whose calls failed, unlike replies that did not parse.
 
     `planned` are the fingerprints of judges that may have no verdict.
@@ -60,7 +60,9 @@ class Readings:
         return {judge: "+".join(sorted(found)) or self.planned.get(judge, "") for judge, found in marks.items()}
 
 
-def readings_of(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams) -> dict[int, Readings]:
+def readings_of(
+    run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams | RescoreParams
+) -> dict[int, DuelReadings]:
     if isinstance(params, RescoreParams):
         return _of_earlier_scores(ids, panel, params)
     return readings_of_run(run, ids, panel.orders)
@@ -90,9 +92,9 @@ def _dimensions(said: str) -> Mapping[str, int]:
     return found
 
 
-def readings_of_run(run: Run, ids: Sequence[int], orders: tuple[str, ...]) -> dict[int, Readings]:
+def readings_of_run(run: Run, ids: Sequence[int], orders: tuple[str, ...]) -> dict[int, DuelReadings]:
     """Read the run's items of the stages of judges: done ones made a verdict, skipped ones name the one they reuse."""
-    found: dict[int, Readings] = {pk: Readings(orders) for pk in ids}
+    found: dict[int, DuelReadings] = {pk: DuelReadings(orders) for pk in ids}
     reused: list[int] = []
     items = Item.objects.filter(run=run, stage__in=READING_STAGES, target_id__in=IdList(ids))
     for target_id, state, data in items.values_list("target_id", "state", "data"):
@@ -107,19 +109,19 @@ def readings_of_run(run: Run, ids: Sequence[int], orders: tuple[str, ...]) -> di
     return found
 
 
-def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) -> dict[int, Readings]:
+def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) -> dict[int, DuelReadings]:
     """Use the verdicts of the run that is scored again, else of the score that counts, else of the newest one.
 
     A judge that had no part in that score has its newest verdicts on the duel.
     """
     bases, panels = _bases(ids, params)
     verdicts = verdicts_with([pk for base in bases.values() for pk in base.verdicts])
-    found: dict[int, Readings] = {}
+    found: dict[int, DuelReadings] = {}
     others: dict[str, list[int]] = defaultdict(list)
     for pk in ids:
         base = bases.get(pk)
         known: Json = panels[base.panel_id].fingerprints if base else {}
-        found[pk] = Readings(panels[base.panel_id].orders if base else panel.orders, planned=known)
+        found[pk] = DuelReadings(panels[base.panel_id].orders if base else panel.orders, planned=known)
         if base:
             found[pk].failed = {(judge, order) for judge, order in base.failed}
             found[pk].verdicts = [verdicts[verdict] for verdict in base.verdicts if verdict in verdicts]

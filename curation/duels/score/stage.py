@@ -15,11 +15,11 @@ from curation.duels.score.counting import OF_VERDICTS, copy_scores
 from curation.duels.score.facts import DuelFacts, duel_facts
 from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import PanelRules, panel_rows, rules
-from curation.duels.score.readings import Reading, Readings, readings_of, verdicts_with
+from curation.duels.score.readings import DuelReadings, Reading, readings_of, verdicts_with
 from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
-from curation.samples.models import UNSCORED, Flag, Kind, flag_names
+from curation.samples.models import UNSCORED, Flag, SampleKind, flag_names
 from curation.samples.scores.priority import UNPARSED_PRIORITY
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.web.lists.id_list import IdList
@@ -98,7 +98,11 @@ def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams 
 
 
 def _scored(
-    duel: DuelFacts, found: Readings, panel: Panel, thresholds: Thresholds, known: dict[tuple[object, ...], PanelRules]
+    duel: DuelFacts,
+    found: DuelReadings,
+    panel: Panel,
+    thresholds: Thresholds,
+    known: dict[tuple[object, ...], PanelRules],
 ) -> Scored:
     """`known` are the rules that earlier duels had, since nearly all have the same."""
     asked = {(judge, order) for judge in panel.judges for order in found.orders}
@@ -207,7 +211,7 @@ def _sample_row(run: Run, duel: Duel, flags: int, text: "SampleTexts") -> Sample
         project_id=run.project_id,
         run_id=run.pk,
         existing_id=None,
-        kind=Kind.TURN,
+        kind=SampleKind.TURN,
         score=None,
         bucket="",
         flags=flags & ~OF_VERDICTS,

@@ -8,7 +8,7 @@ from django.urls import reverse
 from curation.duels.estimate import ANSWER, INSTRUCTIONS, VERDICT
 from curation.duels.models import Duel
 from curation.duels.params import panel_of
-from curation.duels.trials.known import Known, held_out, known_duels
+from curation.duels.trials.known import KnownDuel, held_out, known_duels
 from curation.duels.trials.schemas import ComparedOut
 from curation.duels.trials.stage import TrialParams, TrialStage, readings_of_trial
 from curation.projects.instructions.texts import digest, instructions_for, usable_text
@@ -87,7 +87,7 @@ class TrialRun(Kind[TrialParams]):
         return [("See all trials", reverse("trial-list", args=[run.project.slug]))]
 
 
-def duels_in_part(project: Project, params: TrialParams) -> list[Known]:
+def duels_in_part(project: Project, params: TrialParams) -> list[KnownDuel]:
     known = known_duels(project, params.known)
     sides = held_out(project, known)
     return [one for one in known if sides[one.task] is (params.part == "held_out")]

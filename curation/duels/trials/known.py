@@ -12,14 +12,14 @@ from curation.duels.models import Duel, Opponent, TrialTask
 from curation.guarantees.models import Draw
 from curation.projects.models import Project
 from curation.web.lists.id_list import IdList
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 
 # Controls that say whether a judge tells better from worse. A bribe says something else, and those of people are
 # decided duels.
-CONTROLS = (Control.FAULT.value, Control.SAME.value)
+CONTROLS = (ControlKind.FAULT.value, ControlKind.SAME.value)
 
 
-class Known(NamedTuple):
+class KnownDuel(NamedTuple):
     """A duel with its outcome: 1 for the challenger, -1 for its opponent, 0 for neither. `control` is its kind,
     empty of one that people decided."""
 
@@ -29,7 +29,7 @@ class Known(NamedTuple):
     control: str
 
 
-def known_duels(project: Project, known: str) -> list[Known]:
+def known_duels(project: Project, known: str) -> list[KnownDuel]:
     """Return the project's duels that people decided, with `known` "audited" only those that an audit drew at random,
     and the control duels, in the order of their ids."""
     decided = Duel.objects.of(project).exclude(opponent=Opponent.NONE)
@@ -40,12 +40,12 @@ def known_duels(project: Project, known: str) -> list[Known]:
     columns = ("pk", "control", "expected", "prompt_id", "prompt__instance_id", "prompt__repo")
     rows = Duel.everything.of(project).filter(known_ones).order_by("pk").values_list(*columns)
     return [
-        Known(pk, (expected or 0) if kind else outcomes[pk], instance or repo or f"prompt {prompt}", kind)
+        KnownDuel(pk, (expected or 0) if kind else outcomes[pk], instance or repo or f"prompt {prompt}", kind)
         for pk, kind, expected, prompt, instance, repo in rows
     ]
 
 
-def held_out(project: Project, duels: Sequence[Known]) -> dict[str, bool]:
+def held_out(project: Project, duels: Sequence[KnownDuel]) -> dict[str, bool]:
     """Return whether each task is held out: as stored, and a new one on the side with fewer duels, the largest first.
     No outcome has a say in it."""
     sizes = Counter(one.task for one in duels)
@@ -60,7 +60,7 @@ def held_out(project: Project, duels: Sequence[Known]) -> dict[str, bool]:
     return sides
 
 
-def hold_out(project: Project, duels: Sequence[Known]) -> dict[str, bool]:
+def hold_out(project: Project, duels: Sequence[KnownDuel]) -> dict[str, bool]:
     """Store the side of each new task, and return those of all."""
     sides = held_out(project, duels)
     rows = [TrialTask(project=project, task=task, held_out=side) for task, side in sides.items()]

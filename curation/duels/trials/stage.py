@@ -11,16 +11,16 @@ from curation.duels.judge.stage import JudgeJob, JudgePlan, read_duel
 from curation.duels.models import Duel
 from curation.duels.params import JudgeParams, panel_of
 from curation.duels.trials.known import hold_out, known_duels
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.projects.instructions.texts import digest, instructions_for
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.web.schemas import StrictModel
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from judging.panel.parsing import ParsedVerdict
 from judging.panel.scoring import OrderedVerdict, score_duel
-from judging.statistics.judges.trials import Reading
+from judging.statistics.judges.trials import TrialReading
 
 BEFORE, AFTER = "before", "after"
 
@@ -50,7 +50,7 @@ class TrialStage(StageOf[TrialParams]):
     queue = "llm"
     most_open = MOST_OPEN_CALLS
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._params.model)]
 
     def plans(self, run: Run) -> dict[str, JudgePlan]:
@@ -91,7 +91,7 @@ class TrialStage(StageOf[TrialParams]):
         return lambda: {"said": said, "reason": last.reason}
 
 
-def readings_of_trial(run: Run, params: TrialParams, *, controls: bool) -> Mapping[int, Reading]:
+def readings_of_trial(run: Run, params: TrialParams, *, controls: bool) -> Mapping[int, TrialReading]:
     """Return the readings by duel. A judge's preference under a text needs all orders."""
     panel = panel_of(run.settings, params.judging)
     said: dict[int, dict[str, list[OrderedVerdict]]] = defaultdict(lambda: {BEFORE: [], AFTER: []})
@@ -108,12 +108,12 @@ def readings_of_trial(run: Run, params: TrialParams, *, controls: bool) -> Mappi
         score = score_duel(verdicts, panel=[params.model], orders=panel.orders, weights=panel.weights).score
         if score is None:
             return None
-        if facts[duel]["control"] == Control.SAME:
+        if facts[duel]["control"] == ControlKind.SAME:
             # Of the same answer twice it must prefer none in any order.
             return int(any(one.dimensions and any(one.dimensions.values()) for one in verdicts))
         return (score > 50) - (score < 50)
 
     return {
-        duel: Reading(one["task"], one["expected"], preferred(duel, BEFORE), preferred(duel, AFTER))
+        duel: TrialReading(one["task"], one["expected"], preferred(duel, BEFORE), preferred(duel, AFTER))
         for duel, one in facts.items()
     }

@@ -7,7 +7,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.score.readings import VerdictRow, readings_of_run
 from curation.runs.models import Item, Run
 from curation.web.lists.id_list import IdList
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from judging.panel.scoring import score_duel
 from judging.statistics.gate import GateSettings
 from judging.statistics.judges.controls import ControlDuel, ControlFigures, control_figures, outcomes
@@ -42,7 +42,7 @@ def on_controls(run: Run, judges: Sequence[str], *, verdicts: Iterable[int], ord
     for pk, rows in read.items():
         ordered = tuple(row.ordered() for row in rows)
         score = score_duel(ordered, panel=judges, orders=orders)
-        found.append(ControlDuel(Control(duels[pk].control), duels[pk].expected or 0, JudgedDuel(ordered, score)))
+        found.append(ControlDuel(ControlKind(duels[pk].control), duels[pk].expected or 0, JudgedDuel(ordered, score)))
     figures = {figures.judge: figures for figures in control_figures(found, panel=judges)}
     return OnControls(len(found), figures, pairs_of(outcomes(found, panel=judges), judges))
 

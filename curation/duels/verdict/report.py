@@ -14,7 +14,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import Bucket
 from curation.web.text.figures import cost, counted, money, number, percent
-from judging.statistics.acceptance import Decision
+from judging.statistics.acceptance import GateDecision
 from judging.statistics.gate import CLUSTER_NAMES
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
@@ -214,7 +214,7 @@ def _pair(run: Run, figures: Json) -> PairReport:
 
 def is_undecided(verdict: Mapping[str, object]) -> bool:
     # Verdicts of earlier versions have no decision.
-    return verdict.get("decision") == Decision.UNDECIDED or bool(verdict.get("undecided_without"))
+    return verdict.get("decision") == GateDecision.UNDECIDED or bool(verdict.get("undecided_without"))
 
 
 def _opponent(run: Run) -> str:

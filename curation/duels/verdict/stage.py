@@ -11,13 +11,13 @@ from django.db.models import Case, Count, F, Q, When
 from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
-from curation.duels.score.facts import AnswerFacts, DuelFacts
+from curation.duels.score.facts import DuelAnswer, DuelFacts
 from curation.duels.score.stage import Scored, read_scores
 from curation.duels.verdict.causes import Causes, causes_of
 from curation.duels.verdict.controls import OnControls, gate_settings, on_controls
 from curation.duels.verdict.leak_figures import leak_results
-from curation.duels.verdict.usage import Usage, usage_of
-from curation.runs.kinds import Fact, Json, PlannedItem, WorkContext, Write
+from curation.duels.verdict.usage import StageUsage, usage_of
+from curation.runs.kinds import Json, PlannedItem, RunFact, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket, Flag
 from curation.web.lists.id_list import IdList
@@ -203,7 +203,7 @@ def gate_duel(duel: DuelFacts, score: DuelScore, flags: int) -> GateDuel:
     return GateDuel(score, duel.repo, duel.cluster, duel.leak or duel.read, bool(flags & Flag.INJECTION))
 
 
-def _contestant(answer: AnswerFacts) -> Contestant:
+def _contestant(answer: DuelAnswer) -> Contestant:
     return Contestant(answer.side, answer.model, answer.instructions_hash, answer.fingerprint)
 
 
@@ -237,7 +237,7 @@ def _judges(
     found = []
     for summary in summarise(readings):
         name = summary.judge
-        usage = paid.get(name, Usage("judge", name)).as_json()
+        usage = paid.get(name, StageUsage("judge", name)).as_json()
         found.append(
             {
                 "name": name,
@@ -296,9 +296,9 @@ def skip_reasons(run: Run) -> Json:
     return found
 
 
-def skip_facts(found: Json) -> list[Fact]:
+def skip_facts(found: Json) -> list[RunFact]:
     """Return the reasons of `skip_reasons` in words."""
-    return [Fact(reason, counted(n, "item")) for reasons in found.values() for reason, n in reasons.items()]
+    return [RunFact(reason, counted(n, "item")) for reasons in found.values() for reason, n in reasons.items()]
 
 
 def duels_of(run: Run) -> Iterator[int]:

@@ -15,7 +15,7 @@ STAGES = ("king", "challenger", "judge")
 
 
 @dataclass(slots=True)
-class Usage:
+class StageUsage:
     """All calls of one model in one stage, retried and unanswered ones included. `cost` is the known part."""
 
     stage: str
@@ -38,12 +38,12 @@ class Usage:
         }
 
 
-def usage_of(run: Run) -> list[Usage]:
+def usage_of(run: Run) -> list[StageUsage]:
     """Return the usage of each stage and model, in the order of the stages."""
     # A stage that was planned again has other items: its earlier calls are known by their instructions.
     stages = {run_instructions(run, name).sha256: name for name in STAGES}
     ended = Call.objects.filter(run=run).exclude(status=CallStatus.SENT).order_by()
-    found: dict[tuple[str, str], Usage] = {}
+    found: dict[tuple[str, str], StageUsage] = {}
     for row in ended.values("item__stage", "instructions_hash", "endpoint_name").annotate(
         n=Count("id"),
         tokens_of_prompts=Sum("tokens_in"),
@@ -52,7 +52,7 @@ def usage_of(run: Run) -> list[Usage]:
         unknown=Count("id", filter=Q(cost=None)),
     ):
         stage = row["item__stage"] or stages.get(row["instructions_hash"], "")
-        usage = found.setdefault((stage, row["endpoint_name"]), Usage(stage, row["endpoint_name"]))
+        usage = found.setdefault((stage, row["endpoint_name"]), StageUsage(stage, row["endpoint_name"]))
         usage.calls += row["n"]
         usage.tokens += (row["tokens_of_prompts"] or 0) + (row["tokens_of_answers"] or 0)
         usage.cost += row["known"] or Decimal(0)

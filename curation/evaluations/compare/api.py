@@ -4,7 +4,7 @@ from pydantic import Field
 
 from curation.evaluations.compare import schemas as s
 from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
-from curation.evaluations.compare.compare import Comparison, compare, model_of, models_to_compare
+from curation.evaluations.compare.compare import ModelComparison, compare, model_of, models_to_compare
 from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.reports import comparison_json, report
 from curation.evaluations.models import EvaluationKind
@@ -77,7 +77,7 @@ def delete_baseline(request: HttpRequest, split_id: str, kind: EvaluationKind = 
     return Status(204, None)
 
 
-def _compared(request: HttpRequest, before: str, after: str, params: CompareParams) -> Comparison:
+def _compared(request: HttpRequest, before: str, after: str, params: CompareParams) -> ModelComparison:
     access, _ = enter_evaluation(request, before)
     first, second = models_to_compare(
         access.project, before, after, model_before=params.model_before, model_after=params.model_after

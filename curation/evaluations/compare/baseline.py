@@ -13,12 +13,12 @@ from curation.projects.models import Scope
 from curation.runs.kinds import Json
 from curation.runs.models import RunState
 from curation.web.problems import Invalid
-from judging.statistics.paired import Said
+from judging.statistics.paired import PairedVerdict
 from judging.statistics.sign_flip import holm
 
 # A drop in one of these is a regression. Latency depends on the server, length on taste, and a summed reward may be
 # earned by stalling.
-WORSE = (Said.LIKELY.value, Said.CLEAR.value)
+WORSE = (PairedVerdict.LIKELY.value, PairedVerdict.CLEAR.value)
 WATCHED = {
     EvaluationKind.STATIC.value: [
         metric for metric in STATIC if metric.name in {"xtr", "exact", "svc", "op_token", "exact_shell"}
@@ -84,7 +84,7 @@ def _flag_regressions(split: Split, kind: str) -> None:
     # Comparisons of earlier versions have no test of equivalence.
     equal = holm([metric.get("p_equivalence", 1.0) for metric in found])
     for metric, corrected, same in zip(found, ps, equal, strict=True):
-        said = Said.at(corrected, same)
+        said = PairedVerdict.at(corrected, same)
         metric |= {"p_corrected": round(corrected, 6), "said": said.within(metric.get("margin", ""))}
     for model in models:
         metrics = model.against["metrics"]

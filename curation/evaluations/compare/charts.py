@@ -1,12 +1,12 @@
 from collections.abc import Sequence
 
-from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.compare import MetricChange, ModelComparison
 from curation.evaluations.live.charts import SHOWN, lines_over_episodes
 from curation.evaluations.metrics import SHARE
 from curation.web.charts import Figure, axis, color, error_bars, figure, vertical_line
 
 
-def change_chart(found: Comparison) -> Figure:
+def change_chart(found: ModelComparison) -> Figure:
     """The change of each rate in percentage points with its 95 % interval, for all rows and for each tier."""
     groups = [(f"all {found.scale.noun}s", found.metrics)]
     groups += [(tier.tier or "no tier", tier.metrics) for tier in found.tiers]
@@ -18,7 +18,7 @@ def change_chart(found: Comparison) -> Figure:
     )
 
 
-def episodes_chart(found: Comparison, shown: str) -> Figure:
+def episodes_chart(found: ModelComparison, shown: str) -> Figure:
     """Reward or steps of both models over the episodes that both played, in the order of the tasks."""
     column, title = SHOWN.get(shown, SHOWN["reward"])
     sides = {"before": [pair.before for pair in found.pairs], "after": [pair.after for pair in found.pairs]}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from curation.evaluations.compare.columns import column_of
-from curation.evaluations.compare.pairs import Pair, paired, tasks_of
+from curation.evaluations.compare.pairs import ComparedPair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, tier_order
 from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import EvaluatedModel, Evaluation
@@ -13,7 +13,7 @@ from curation.projects.models import Project
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
-from judging.statistics.paired import RESAMPLES, Difference, McNemar, Said, difference, mcnemar
+from judging.statistics.paired import RESAMPLES, McNemar, MeanDifference, PairedVerdict, difference, mcnemar
 from judging.statistics.sign_flip import holm
 
 # With many tasks fewer resamples give the same interval, and a page does not have to wait.
@@ -41,7 +41,7 @@ class MetricChange:
     metric: Metric
     before: float
     after: float
-    change: Difference
+    change: MeanDifference
     test: McNemar | None
     corrected: float
     equivalence: float
@@ -54,8 +54,8 @@ class MetricChange:
         return self.metric.name
 
     @property
-    def said(self) -> Said:
-        return Said.at(self.corrected, self.equivalence)
+    def said(self) -> PairedVerdict:
+        return PairedVerdict.at(self.corrected, self.equivalence)
 
     @property
     def verdict(self) -> str:
@@ -83,7 +83,7 @@ class MetricChange:
     def tasks_missing(self) -> int | None:
         """How many more tasks this change would need to be clear, if it stays as it is; None without a change."""
         needed = self.change.tasks_to_be_clear(self.comparisons)
-        if needed is None or self.said == Said.CLEAR:
+        if needed is None or self.said == PairedVerdict.CLEAR:
             return None if needed is None else 0
         return max(1, needed - self.change.tasks)
 
@@ -108,7 +108,7 @@ class TierChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """`rows` `pairs` in `tasks` tasks; `missing` are those that both were asked for and one has no result of. `gains`
     and `losses` are the pairs whose `scale.decisive` changed. `comparisons` are all metrics, of all rows and by tier,
     which are corrected together."""
@@ -122,16 +122,16 @@ class Comparison:
     missing: int
     metrics: tuple[MetricChange, ...]
     tiers: tuple[TierChange, ...]
-    pairs: tuple[Pair, ...]
-    gains: tuple[Pair, ...]
-    losses: tuple[Pair, ...]
+    pairs: tuple[ComparedPair, ...]
+    gains: tuple[ComparedPair, ...]
+    losses: tuple[ComparedPair, ...]
 
     @property
     def comparisons(self) -> int:
         return len(self.metrics) + sum(len(tier.metrics) for tier in self.tiers)
 
 
-def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
+def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> ModelComparison:
     """Raises `Invalid` if the two have no row or task in common."""
     pairs, unpaired = paired(before, after)
     missing = missing_pairs(before, after)
@@ -147,7 +147,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     every = correct([*overall, *(change for tier in by_tier for change in tier.metrics)])
     corrected = iter([replace(change, incomplete=missing > 0) for change in every])
     gains = [(pair, pair.after.values[scale.decisive] - pair.before.values[scale.decisive]) for pair in pairs]
-    return Comparison(
+    return ModelComparison(
         before=before,
         after=after,
         scale=scale,
@@ -163,7 +163,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> Comparison:
     )
 
 
-def changes(pairs: Sequence[Pair], metrics: Sequence[Metric], *, margin: float) -> tuple[MetricChange, ...]:
+def changes(pairs: Sequence[ComparedPair], metrics: Sequence[Metric], *, margin: float) -> tuple[MetricChange, ...]:
     """One change per metric, in their order, each as if it were the only one. A metric that is not defined on both
     sides, such as the steps to complete where nothing was completed, is left out.
 

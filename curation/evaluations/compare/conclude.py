@@ -1,13 +1,13 @@
 """The conclusion of a comparison, in a few sentences."""
 
-from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.compare import MetricChange, ModelComparison
 from curation.web.text.figures import counted
-from judging.statistics.paired import Said
+from judging.statistics.paired import PairedVerdict
 
-ADVERBS = {Said.LIKELY: "likely", Said.CLEAR: "clearly"}
+ADVERBS = {PairedVerdict.LIKELY: "likely", PairedVerdict.CLEAR: "clearly"}
 
 
-def conclusion(found: Comparison) -> str:
+def conclusion(found: ModelComparison) -> str:
     """Say whether the later model is better at the decisive metric, in which tiers, and what else changed. Only the
     verdicts of the page decide."""
     decisive = next(change for change in found.metrics if change.name == found.scale.decisive)
@@ -36,7 +36,7 @@ def missing_for_clear(change: MetricChange) -> str:
     return "" if not missing else f"about {counted(missing, 'more task')}"
 
 
-def _verdict(found: Comparison, decisive: MetricChange) -> str:
+def _verdict(found: ModelComparison, decisive: MetricChange) -> str:
     before, after = _names(found)
     unit, what = decisive.metric.unit, decisive.metric.label.lower()
     figures = (
@@ -48,7 +48,7 @@ def _verdict(found: Comparison, decisive: MetricChange) -> str:
         return (
             f"{after} and {before} cannot be compared yet: {are} no result on one side. Of what both have: {figures}."
         )
-    if decisive.said == Said.EQUIVALENT:
+    if decisive.said == PairedVerdict.EQUIVALENT:
         return f"{after} and {before} are {decisive.verdict}: {figures}."
     if not decisive.said.is_different:
         missing = missing_for_clear(decisive)
@@ -65,7 +65,7 @@ def _change(change: MetricChange) -> str:
     return change.metric.unit.change(change.change.delta)
 
 
-def _names(found: Comparison) -> tuple[str, str]:
+def _names(found: ModelComparison) -> tuple[str, str]:
     models = (found.before, found.after)
     if found.before.name != found.after.name:
         return found.before.name, found.after.name

@@ -2,10 +2,10 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.compare import MetricChange, ModelComparison
 from curation.evaluations.compare.conclude import conclusion, missing_for_clear
 from curation.evaluations.compare.leaderboard import Leaderboard
-from curation.evaluations.compare.pairs import Pair
+from curation.evaluations.compare.pairs import ComparedPair
 from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.models import EvaluatedModel, EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
@@ -34,7 +34,7 @@ class MetricLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RowLine:
+class ComparedRowLine:
     number: int
     tier: str
     source: str
@@ -52,7 +52,7 @@ class TierHead:
 
 
 @dataclass(frozen=True, slots=True)
-class TierTable:
+class ComparedTierTable:
     """A column for all rows and one for each tier; a line has a cell for each, None where a tier lacks the metric."""
 
     heads: tuple[TierHead, ...]
@@ -61,12 +61,12 @@ class TierTable:
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
-    comparison: Comparison
+    comparison: ModelComparison
     conclusion: str
     metrics: tuple[MetricLine, ...]
-    tiers: TierTable
-    gains: tuple[RowLine, ...]
-    losses: tuple[RowLine, ...]
+    tiers: ComparedTierTable
+    gains: tuple[ComparedRowLine, ...]
+    losses: tuple[ComparedRowLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class LeaderLine:
     worse: str
 
 
-def compare_page(slug: str, found: Comparison) -> ComparePage:
+def compare_page(slug: str, found: ModelComparison) -> ComparePage:
     return ComparePage(
         found,
         conclusion(found),
@@ -89,10 +89,10 @@ def compare_page(slug: str, found: Comparison) -> ComparePage:
     )
 
 
-def _tiers(found: Comparison) -> TierTable:
+def _tiers(found: ModelComparison) -> ComparedTierTable:
     """Tiers from easy to hard."""
     by_tier = [{change.name: _line(change) for change in tier.metrics} for tier in found.tiers]
-    return TierTable(
+    return ComparedTierTable(
         tuple(TierHead(tier.tier or "no tier", tier.rows) for tier in found.tiers),
         tuple(
             (_line(change), tuple(lines.get(change.name) for lines in by_tier))
@@ -145,11 +145,11 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _row(slug: str, found: Comparison, pair: Pair) -> RowLine:
+def _row(slug: str, found: ModelComparison, pair: ComparedPair) -> ComparedRowLine:
     example = pair.example
     live = found.before.evaluation.kind == EvaluationKind.LIVE
     view = "evaluation-episode" if live else "evaluation-call"
-    return RowLine(
+    return ComparedRowLine(
         example.number,
         example.tier,
         example.source,

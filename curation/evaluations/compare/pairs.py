@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.models import (
+    AnswerMark,
     Episode,
     EvaluatedModel,
     EvaluationKind,
-    Mark,
-    Played,
     ScreenedAnswer,
     SplitRow,
     SplitRowText,
+    TaskPlayed,
 )
 from curation.exports.hygiene.held_out import read_messages
 from curation.web.problems import Invalid
@@ -25,7 +25,7 @@ EPISODE_VALUES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ComparedExample:
     """A row of a split (`row` is its id) or a task of live episodes. `number` counts from 1."""
 
     number: int
@@ -38,7 +38,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ComparedResult:
     """One model's answer or episode: `mark` for programs, `label` for people, `values` by metric."""
 
     pk: int
@@ -48,13 +48,13 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    example: Example
-    before: Result
-    after: Result
+class ComparedPair:
+    example: ComparedExample
+    before: ComparedResult
+    after: ComparedResult
 
 
-def paired(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], int]:
+def paired(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[ComparedPair], int]:
     """The pairs in order, and how many results have no partner. Raises `Invalid` without a pair."""
     if before.evaluation.kind != after.evaluation.kind:
         raise Invalid("A static screen cannot be compared with live episodes.")
@@ -67,19 +67,19 @@ def paired(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], i
     return pairs, unpaired
 
 
-def _rows(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], int]:
+def _rows(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[ComparedPair], int]:
     old, new = _screened(before), _screened(after)
     rows = SplitRow.objects.in_bulk(list(old))
     if before.evaluation.split_id == after.evaluation.split_id:
         partner = {row_id: new[row_id] for row_id in old if row_id in new}
     else:
         partner = _same_texts(old, new)
-    pairs = [Pair(_example(rows[row_id]), old[row_id], found) for row_id, found in partner.items()]
+    pairs = [ComparedPair(_example(rows[row_id]), old[row_id], found) for row_id, found in partner.items()]
     pairs.sort(key=lambda pair: (pair.example.number, pair.example.row))
     return pairs, len(old) + len(new) - 2 * len(pairs)
 
 
-def _screened(model: EvaluatedModel) -> dict[int, Result]:
+def _screened(model: EvaluatedModel) -> dict[int, ComparedResult]:
     """By row."""
     rows = ScreenedAnswer.objects.filter(by=model).order_by("row_id")
     found = {}
@@ -88,11 +88,11 @@ def _screened(model: EvaluatedModel) -> dict[int, Result]:
     ):
         values = {name: float(flag) for name, flag in zip(FLAGS, flags, strict=True)}
         values |= {"lat": latency / 1000, "len": float(length)}
-        found[row_id] = Result(pk, mark, Mark(mark).label, values)
+        found[row_id] = ComparedResult(pk, mark, AnswerMark(mark).label, values)
     return found
 
 
-def _same_texts(old: Mapping[int, Result], new: Mapping[int, Result]) -> dict[int, Result]:
+def _same_texts(old: Mapping[int, ComparedResult], new: Mapping[int, ComparedResult]) -> dict[int, ComparedResult]:
     """Rows of two splits are the same if prompt and expected answer are equal."""
     texts = SplitRowText.objects.in_bulk([*old, *new])
     keys = {pk: (tuple(read_messages(text.messages)), text.expected) for pk, text in texts.items()}
@@ -100,18 +100,22 @@ def _same_texts(old: Mapping[int, Result], new: Mapping[int, Result]) -> dict[in
     return {row_id: by_key[keys[row_id]] for row_id in old if keys[row_id] in by_key}
 
 
-def _example(row: SplitRow) -> Example:
-    return Example(row.number + 1, row.task, row.tier, row.source, row.preview, row.pk, row.repo)
+def _example(row: SplitRow) -> ComparedExample:
+    return ComparedExample(row.number + 1, row.task, row.tier, row.source, row.preview, row.pk, row.repo)
 
 
-def _episodes(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Pair], int]:
+def _episodes(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[ComparedPair], int]:
     """Episodes of two evaluations are paired if task and repeat are equal, and the server did not say that it played
     two different tasks."""
     old, new = _played(before), _played(after)
     same_split = before.evaluation.split_id is not None and before.evaluation.split_id == after.evaluation.split_id
     shared = [place for place in old if place in new and _same_task(old[place], new[place], same_split)]
     pairs = [
-        Pair(Example(number, key, old[key, repeat].tier, "", key), _result(old[key, repeat]), _result(new[key, repeat]))
+        ComparedPair(
+            ComparedExample(number, key, old[key, repeat].tier, "", key),
+            _result(old[key, repeat]),
+            _result(new[key, repeat]),
+        )
         for number, (key, repeat) in enumerate(shared, 1)
     ]
     return pairs, len(old) + len(new) - 2 * len(pairs)
@@ -123,20 +127,20 @@ def _played(model: EvaluatedModel) -> dict[tuple[str, int], Episode]:
 
 
 def _same_task(old: Episode, new: Episode, same_split: bool) -> bool:
-    if same_split and old.played == new.played == Played.CONFIRMED:
+    if same_split and old.played == new.played == TaskPlayed.CONFIRMED:
         return True
     return not (old.played_key and new.played_key) or old.played_key == new.played_key
 
 
-def _result(episode: Episode) -> Result:
+def _result(episode: Episode) -> ComparedResult:
     mark, label = ("completed", "completed") if episode.completed else ("missed", "not completed")
     values = {name: float(getattr(episode, name)) for name in EPISODE_VALUES}
     values["completed_steps"] = values["completed"] * values["steps"]
     values["completed_without_hint"] = float(episode.completed and not episode.hinted)
-    return Result(episode.pk, mark, label, values)
+    return ComparedResult(episode.pk, mark, label, values)
 
 
-def tasks_of(pairs: Sequence[Pair]) -> list[str]:
+def tasks_of(pairs: Sequence[ComparedPair]) -> list[str]:
     """The group of each pair that is drawn together: its repository if there are ten of them, else its task."""
     tasks = [pair.example.task for pair in pairs]
     clusters = choose_clusters([pair.example.repo for pair in pairs], tasks)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
-from curation.evaluations.compare.compare import Comparison, MetricChange
+from curation.evaluations.compare.compare import MetricChange, ModelComparison
 from curation.evaluations.compare.conclude import conclusion, missing_for_clear
-from curation.evaluations.compare.pairs import Pair
+from curation.evaluations.compare.pairs import ComparedPair
 from curation.evaluations.models import EvaluatedModel
 from curation.web.problems import NotFound
 from curation.web.text.figures import counted
@@ -22,7 +22,7 @@ METHOD = (
 )
 
 
-def comparison_json(found: Comparison) -> Json:
+def comparison_json(found: ModelComparison) -> Json:
     """The response of the API."""
     return {
         "before": _model(found.before),
@@ -45,7 +45,7 @@ def comparison_json(found: Comparison) -> Json:
     }
 
 
-def report(found: Comparison, name: str) -> tuple[str, str]:
+def report(found: ModelComparison, name: str) -> tuple[str, str]:
     """The file called `name` and its media type; raises `NotFound` for an unknown name."""
     if name not in FILES:
         raise NotFound(f"A comparison has no file {name!r}; there are {', '.join(FILES)}.")
@@ -53,7 +53,7 @@ def report(found: Comparison, name: str) -> tuple[str, str]:
     return write(found), media
 
 
-def markdown(found: Comparison) -> str:
+def markdown(found: ModelComparison) -> str:
     before, after = (f"{model.name} (evaluation {model.evaluation_id})" for model in (found.before, found.after))
     lines = [
         f"# {_escaped(before)} → {_escaped(after)}",
@@ -79,7 +79,7 @@ def markdown(found: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comparison_csv(found: Comparison) -> str:
+def comparison_csv(found: ModelComparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_HEAD)
@@ -135,7 +135,7 @@ def _model(model: EvaluatedModel) -> Json:
     return {"evaluation": str(model.evaluation_id), "model": model.name}
 
 
-def _row(pair: Pair) -> Json:
+def _row(pair: ComparedPair) -> Json:
     example = pair.example
     return {
         "row": None if example.row is None else str(example.row),
@@ -161,11 +161,11 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
 
 
-def _json(found: Comparison) -> str:
+def _json(found: ModelComparison) -> str:
     return orjson.dumps(comparison_json(found), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-FILES: Mapping[str, tuple[Callable[[Comparison], str], str]] = {
+FILES: Mapping[str, tuple[Callable[[ModelComparison], str], str]] = {
     "comparison.md": (markdown, "text/markdown; charset=utf-8"),
     "comparison.csv": (comparison_csv, "text/csv; charset=utf-8"),
     "comparison.json": (_json, "application/json"),

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
 from curation.evaluations.compare.charts import change_chart, episodes_chart
-from curation.evaluations.compare.compare import Comparison, compare
+from curation.evaluations.compare.compare import ModelComparison, compare
 from curation.evaluations.compare.leaderboard import leaderboard
 from curation.evaluations.compare.pages import compare_page, leader_lines
 from curation.evaluations.live.charts import SHOWN
@@ -93,7 +93,7 @@ def _kind(given: str | None) -> EvaluationKind | None:
     return EvaluationKind(given) if given else None
 
 
-def _compared(request: HttpRequest, access: Access) -> Comparison:
+def _compared(request: HttpRequest, access: Access) -> ModelComparison:
     before, after = (find(_models(access), request.GET.get(name, ""), "model") for name in ("before", "after"))
     if before.pk == after.pk:
         raise Invalid("A model cannot be compared with itself; choose two.")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from curation.evaluations.metrics import STATIC
 from curation.evaluations.models import Evaluation, EvaluationKind
 from curation.evaluations.screen.figures import Row, number
-from curation.projects.settings.evaluation import Evaluation as Rules
+from curation.projects.settings.evaluation import EvaluationSettings as Rules
 from curation.web.text.figures import counted, percent
 from judging.commands.rules import FIGURES, conclusions
 
@@ -15,7 +15,7 @@ SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class TargetGap:
     """The gap between a figure and its target: shares from 0 to 1; `missing` is 0 if the target is reached."""
 
     metric: str
@@ -43,7 +43,7 @@ class Conclusion:
     weaknesses: tuple[str, ...]
     train: str
     alike: bool
-    targets: tuple[Missing, ...]
+    targets: tuple[TargetGap, ...]
     generations: int
     hours: float
 
@@ -98,8 +98,8 @@ def _interval(row: Row) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _missing(name: str, value: float, target: float) -> Missing:
-    return Missing(name, value, target, round(max(0.0, target - value), 4))
+def _missing(name: str, value: float, target: float) -> TargetGap:
+    return TargetGap(name, value, target, round(max(0.0, target - value), 4))
 
 
 def _verdict(row: Row, *, is_best: bool, alike: bool) -> str:

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from curation.evaluations.contamination import schemas as s
 from curation.evaluations.models import ContaminationCheck
 from curation.evaluations.splits.api import enter_split
-from curation.evaluations.splits.filters import ContaminatedList
+from curation.evaluations.splits.filters import ContaminatedRowList
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
@@ -50,7 +50,7 @@ def post_check(request: HttpRequest, response: HttpResponse, split_id: str) -> S
     response=s.CheckPage,
     summary="Contaminated rows of a split, by the newest check",
 )
-def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedList]) -> Answer:
+def list_contaminated(request: HttpRequest, split_id: str, params: Query[ContaminatedRowList]) -> Answer:
     _, split = enter_split(request, split_id)
     check = ContaminationCheck.objects.newest(split)
     return {"check": check, **params.page(params.rows_of_check(check)).response()}

@@ -18,7 +18,7 @@ from curation.imports.pages.preview import check_readable
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Run
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid
@@ -76,18 +76,18 @@ class ContaminationRun(Kind[CheckParams]):
         gaps = gaps_of(check) if check else ""
         return f"Incomplete: {gaps} Of what was compared: {said}" if gaps else said
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         url = reverse("split-page", args=[run.project.slug, run.params["split"]])
         levels = [
-            Fact(level.sentence.capitalize(), counted(number, "row"), f"{url}?level={level.value}")
+            RunFact(level.sentence.capitalize(), counted(number, "row"), f"{url}?level={level.value}")
             for level in Level
             if (number := run.result.get(level.value, 0))
         ]
-        rows = [Fact("Rows compared", f"{run.result['rows']:,}", url)] if "rows" in run.result else []
+        rows = [RunFact("Rows compared", f"{run.result['rows']:,}", url)] if "rows" in run.result else []
         if short := run.result.get("whole_only", 0):
-            rows.append(Fact("Compared as whole rows only", counted(short, "row"), url))
+            rows.append(RunFact("Compared as whole rows only", counted(short, "row"), url))
         unread = run.result.get("unread", 0)
-        gaps = [Fact("Incomplete: training rows that were not read", counted(unread, "row"), url)] if unread else []
+        gaps = [RunFact("Incomplete: training rows that were not read", counted(unread, "row"), url)] if unread else []
         return [*gaps, *rows, *levels]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from curation.evaluations.contamination.training import CheckParams, UnreadOut, rows_of_split, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
-from curation.exports.hygiene.embed import Paraphrases, Tasks, paraphrases
+from curation.exports.hygiene.embed import EmbeddedTasks, Paraphrases, paraphrases
 from curation.imports.sources.rows import RowRefused, SourceError
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
@@ -61,12 +61,12 @@ class CheckStage(StageOf[CheckParams]):
         return lambda: _write(check, row_ids, found, counts, reader.reasons)
 
 
-def tasks_of(run: Run, params: CheckParams) -> Tasks:
+def tasks_of(run: Run, params: CheckParams) -> EmbeddedTasks:
     """Return the tasks of the split and those of the training data."""
     check = ContaminationCheck.objects.select_related("split").get(run=run)
     with closing(training_data(run.project, params).rows()) as rows:
         openings = (row.opening for row in rows if isinstance(row, TrainingRow))
-        return Tasks.of((row.opening for row in rows_of_split(check.split)), openings)
+        return EmbeddedTasks.of((row.opening for row in rows_of_split(check.split)), openings)
 
 
 class _Reader:

@@ -13,7 +13,7 @@ from curation.exports.formats.parts import parts_of
 from curation.exports.hygiene.held_out import named_origins, read_messages
 from curation.exports.models import Export, ExportFile
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Position, RowRefused
+from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
@@ -105,7 +105,7 @@ def rows_of_split(split: Split) -> Iterator[EvalRow]:
 def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> Iterator[TrainingRow | UnreadOut]:
     """Yield the rows of a stored file; `of_lines` are the origins of its lines, where they are known."""
     with open_stored(key) as opened:
-        for row in opened.reader.rows(Position()):
+        for row in opened.reader.rows(SourcePosition()):
             if isinstance(row, BadRow):
                 yield UnreadOut(row.offset + 1, file, row.reason)
                 continue

@@ -12,8 +12,8 @@ from django.db.models import Avg, Count, Q, StdDev, Sum
 from curation.evaluations.live.mismatches import mismatched_items
 from curation.evaluations.metrics import POINTS, tier_order
 from curation.evaluations.missing import missing_by_place, missing_by_tier
-from curation.evaluations.models import Episode, Evaluation, Played
-from curation.evaluations.screen.figures import FigureGroup, Figures, Row, number, with_ranks
+from curation.evaluations.models import Episode, Evaluation, TaskPlayed
+from curation.evaluations.screen.figures import FigureGroup, Row, ScreenFigures, number, with_ranks
 from curation.runs.models import Item, ItemState
 from curation.web.text.figures import percent
 from judging.statistics.rates import clustered_wilson
@@ -33,7 +33,7 @@ TALLY = {
 }
 MORE = {
     **TALLY,
-    "unconfirmed": Count("pk", filter=Q(played=Played.UNCONFIRMED)),
+    "unconfirmed": Count("pk", filter=Q(played=TaskPlayed.UNCONFIRMED)),
     "all_steps": Sum("steps"),
     "failures": Sum("format_failures"),
     "invalid_actions": Sum("invalid_actions"),
@@ -67,7 +67,7 @@ def live_rows(evaluation: Evaluation) -> list[Row]:
     return _ranked(rows)
 
 
-def live_figures(evaluation: Evaluation) -> Figures:
+def live_figures(evaluation: Evaluation) -> ScreenFigures:
     """All figures of the evaluation, tiers from easy to hard. Errors and mismatches belong to no tier."""
     names, missing = dict(evaluation.models.values_list("pk", "name")), missing_by_tier(evaluation)
     clusters = _clusters(evaluation, "tier", "by__place", "by_id")
@@ -76,7 +76,7 @@ def live_figures(evaluation: Evaluation) -> Figures:
         lacks = missing.get((int(tally["by__place"]), str(place[0])), 0)
         by_tier[str(place[0])].append(_row(names[tally["by_id"]], tally, clusters[place]) | _missing(lacks))
     tiers = [FigureGroup(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
-    return Figures(live_rows(evaluation), tiers, [])
+    return ScreenFigures(live_rows(evaluation), tiers, [])
 
 
 def stalling_notes(rows: Sequence[Row]) -> list[str]:

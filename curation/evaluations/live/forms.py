@@ -1,13 +1,13 @@
 from django import forms
 
 from curation.evaluations.live.reset import OF_A_TASK
-from curation.evaluations.screen.forms import LaunchForm
+from curation.evaluations.screen.forms import EvaluationLaunchForm
 from curation.runs.kinds import Json
 from curation.scenarios.filters import ScenarioFilter
 from curation.web.lists.form_field import FilterField
 
 
-class LiveForm(LaunchForm):
+class LiveForm(EvaluationLaunchForm):
     on_server = True
     field_order = ("models", "environment", "filter", "reset_template", "split", "episodes", "seed", "family")
 

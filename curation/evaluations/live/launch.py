@@ -8,7 +8,7 @@ from curation.evaluations.live.stage import check_address, fitting_form
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import Split
 from curation.evaluations.params import SANDBOX, EvaluateParams
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.projects.models import Project
 from curation.runs.kinds import Estimate
 from curation.runs.workers.sandbox_report import require_sandbox
@@ -64,7 +64,9 @@ def _check_server(project: Project, params: EvaluateParams, split: Split | None)
                 raise _wrong("split", "The split has no rows yet.")
 
 
-def live_estimate(targets: Sequence[Target], project: Project, params: EvaluateParams, split: Split | None) -> Estimate:
+def live_estimate(
+    targets: Sequence[EndpointTarget], project: Project, params: EvaluateParams, split: Split | None
+) -> Estimate:
     """An upper bound: every episode takes all of its steps."""
     episodes = len(tasks_of(project, params, split))
     calls = episodes * params.max_steps

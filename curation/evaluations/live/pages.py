@@ -14,12 +14,12 @@ from curation.projects.access import Access
 from curation.samples.blind import without_pending
 from curation.web.text.figures import percent
 from curation.web.text.markup import code_html, visible, without_colours
-from curation.web.text.transcript import Fact, Piece, Step
+from curation.web.text.transcript import StepFact, TerminalStep, TurnPiece
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import PROGRESS, shown_parts
 
 
-def steps_of(episode: Episode) -> list[Step]:
+def steps_of(episode: Episode) -> list[TerminalStep]:
     """The trace as steps. Needs `text`."""
     return [_step(number, step) for number, step in enumerate(episode.text.trace, 1) if isinstance(step, dict)]
 
@@ -87,7 +87,7 @@ def _indented(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
 
 
-def _step(number: int, step: Mapping[str, object]) -> Step:
+def _step(number: int, step: Mapping[str, object]) -> TerminalStep:
     given = step.get("observation")
     seen = Observation("", given if isinstance(given, dict) else {})
     action = str(step.get("action") or "")
@@ -99,10 +99,10 @@ def _step(number: int, step: Mapping[str, object]) -> Step:
         "Thinking": str(step.get("thinking") or ""),
         "Observation": _indented(seen.fields),
     }
-    return Step(
+    return TerminalStep(
         number=number,
-        command=Piece(number, code_html(action)) if action else None,
-        output=Piece(number, visible(without_colours(shown))) if shown else None,
+        command=TurnPiece(number, code_html(action)) if action else None,
+        output=TurnPiece(number, visible(without_colours(shown))) if shown else None,
         note="no command",
         facts=tuple(_facts(step, seen)),
         error=visible(error),
@@ -110,16 +110,16 @@ def _step(number: int, step: Mapping[str, object]) -> Step:
     )
 
 
-def _facts(step: Mapping[str, object], seen: Observation) -> Iterator[Fact]:
+def _facts(step: Mapping[str, object], seen: Observation) -> Iterator[StepFact]:
     reward = step.get("reward")
     progress = step.get("progress") if step.get("progress") is not None else seen.observed(PROGRESS)
     if step.get("format_failure"):
-        yield Fact("no command in the reply", "bad")
+        yield StepFact("no command in the reply", "bad")
     if step.get("refused"):
-        yield Fact("action refused", "bad")
+        yield StepFact("action refused", "bad")
     if step.get("hint"):
-        yield Fact("hint", "attention")
+        yield StepFact("hint", "attention")
     if outcome := seen.fields.get("outcome"):
-        yield Fact(str(outcome).replace("_", " "))
-    yield Fact(f"reward {POINTS.amount(reward)}" if isinstance(reward, int | float) else "reward –")
-    yield Fact(f"progress {percent(progress)}")
+        yield StepFact(str(outcome).replace("_", " "))
+    yield StepFact(f"reward {POINTS.amount(reward)}" if isinstance(reward, int | float) else "reward –")
+    yield StepFact(f"progress {percent(progress)}")

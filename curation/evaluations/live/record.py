@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, Played
+from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, TaskPlayed
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Item
 from curation.trajectories.rollout.served import Served, save_served_episode
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import FormatError, read_action
-from sandbox.agent.episode import Episode as ShellEpisode
+from sandbox.agent.episode import AgentEpisode as ShellEpisode
 from sandbox.agent.episode import Message
 from sandbox.agent.live import LiveEpisode
 from sandbox.agent.played import TaskFacts
@@ -39,7 +39,7 @@ class PlayedEpisode:
     format_failures: int
     invalid_actions: int
     trace: list[Json]
-    played: Played
+    played: TaskPlayed
     said: TaskFacts
     live: LiveEpisode | None = None
 
@@ -60,7 +60,7 @@ def from_live(episode: LiveEpisode) -> PlayedEpisode:
             {name: getattr(step, name) for name in TRACED} | {"observation": dict(step.fields)}
             for step in episode.steps
         ],
-        played=Played(episode.confirmation.value),
+        played=TaskPlayed(episode.confirmation.value),
         said=episode.said,
         live=episode,
     )
@@ -85,7 +85,7 @@ def from_shell(episode: ShellEpisode, *, task: str) -> PlayedEpisode:
         format_failures=episode.format_errors,
         invalid_actions=0,
         trace=steps,
-        played=Played.CONFIRMED,
+        played=TaskPlayed.CONFIRMED,
         said=TaskFacts(),
     )
 

@@ -20,7 +20,7 @@ from curation.evaluations.live.reset import user_text
 from curation.evaluations.live.task_set import tasks_of
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRow
 from curation.evaluations.params import SANDBOX, EvaluateParams
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.runs.calls.targets import run_instructions, targets_named
 from curation.runs.kinds import ItemFailed, LlmContext, PlannedItem, ServerPaused, Write
 from curation.runs.models import Item, Run
@@ -35,15 +35,15 @@ from curation.web.problems import Invalid, Problem
 from judging.commands.families import ENVIRONMENT, CommandFamily
 from judging.commands.screen import extract, score_command
 from judging.messages import content_of
-from sandbox.agent.action_form import ActionForm, Kind, called
-from sandbox.agent.episode import Complete, EpisodeLimits, Message, Reply, run_episode
+from sandbox.agent.action_form import ActionForm, ActionKind, called
+from sandbox.agent.episode import Complete, EpisodeLimits, Message, ModelReply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, answers, can_play
 from sandbox.agent.played import AskedTask, asked_task
-from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.agent.tools import functions_of
 from sandbox.errors import EnvironmentDown, EnvironmentFull, OtherTask, SandboxError, SandboxFailed, UnknownAction
-from sandbox.protocol import Limits
+from sandbox.protocol import SessionLimits
 
 SCHEMES = ("ws://", "wss://")
 MAX_ATTEMPTS = 3
@@ -61,7 +61,7 @@ class EpisodeJob:
     the row's description of its task."""
 
     by: EvaluatedModel
-    target: Target
+    target: EndpointTarget
     family: CommandFamily
     system: str
     turn: str
@@ -102,7 +102,7 @@ class EpisodeStage:
         self.most_open = params.max_concurrency
         self._form: ActionForm | None = None
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         """Called before every shard, so an address that is no longer allowed, or a server whose actions the family does
         not fit, ends the run with the reason."""
         if self._params.environment != SANDBOX:
@@ -184,8 +184,8 @@ class EpisodeStage:
         # Items of earlier versions have no `repeat`.
         sample_index = int(item.data["number"]) + MOST_EPISODES * int(item.data.get("repeat", 0))
 
-        async def complete(messages: Sequence[Message]) -> Reply:
-            request = Request(messages, job.by.call_params, sample_index=sample_index, tools=functions())
+        async def complete(messages: Sequence[Message]) -> ModelReply:
+            request = CompletionRequest(messages, job.by.call_params, sample_index=sample_index, tools=functions())
             answer = await context.ask(
                 item, job.target, request, instructions_hash=job.instructions_hash, fresh=self._params.fresh
             )
@@ -198,8 +198,10 @@ class EpisodeStage:
         if bundle is None:
             raise SandboxFailed("The episode has no scenario.")
         sandboxes = await asyncio.to_thread(backend)
-        task = Task(setup_of(bundle, limits=Limits(), labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
-        seconds = Limits().command_seconds
+        task = ShellTask(
+            setup_of(bundle, limits=SessionLimits(), labels=labels_of(item)), bundle.checker, bundle.expected_terminal
+        )
+        seconds = SessionLimits().command_seconds
         tools = bundle.offered() if self._params.tools else None
         functions = [] if tools is None else functions_of(tools)
 
@@ -238,7 +240,7 @@ class EpisodeStage:
             )
             complete = self._complete(context, item, job, lambda: environment.functions)
 
-            async def act(messages: Sequence[Message]) -> Reply:
+            async def act(messages: Sequence[Message]) -> ModelReply:
                 reply = await complete(messages)
                 return replace(reply, text=called(reply.calls)) if self._params.tools else reply
 
@@ -263,7 +265,7 @@ def fitting_form(params: EvaluateParams, family: CommandFamily) -> ActionForm:
     if the server does not say."""
     try:
         form = asyncio.run(action_form_of(params.environment, CheckedNetwork(), field=params.action_field))
-        if params.tools and (family.rule != "action" or form.kind != Kind.TOOLS):
+        if params.tools and (family.rule != "action" or form.kind != ActionKind.TOOLS):
             reason = (
                 f"{params.environment}: its actions are no calls of tools, or the family is not `{ENVIRONMENT.name}`."
             )

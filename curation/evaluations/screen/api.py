@@ -10,7 +10,7 @@ from curation.evaluations.models import ContaminationCheck, Evaluation, Evaluati
 from curation.evaluations.screen import schemas as s
 from curation.evaluations.screen.add_served_models import ServedModelsOut, add_served_models
 from curation.evaluations.screen.figures import figures_of
-from curation.evaluations.screen.filters import CallList, EvaluationList
+from curation.evaluations.screen.filters import AnswerList, EvaluationList
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.projects.removal.api import accepted
@@ -93,7 +93,7 @@ def delete_one_evaluation(request: HttpRequest, response: HttpResponse, evaluati
 
 
 @router.get("/evaluations/{evaluation_id}/calls", response=Page[s.ScreenedOut], summary="Answers, one by one")
-def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Query[CallList]) -> Answer:
+def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Query[AnswerList]) -> Answer:
     _, evaluation = enter_evaluation(request, evaluation_id)
     return params.page(params.rows(evaluation).with_texts()).response()
 

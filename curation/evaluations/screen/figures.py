@@ -17,7 +17,7 @@ Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ModelTally:
     """Counts of one model over some rows; `latency` is the mean in seconds, `length` in characters."""
 
     n: int
@@ -50,7 +50,7 @@ class FigureGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class ScreenFigures:
     """`clean` and `contaminated` are None if the split was never checked."""
 
     rows: list[Row]
@@ -65,7 +65,7 @@ def overall(evaluation: Evaluation) -> list[Row]:
     return _with_missing(evaluation, _table(ScreenedAnswer.objects.filter(evaluation=evaluation), _names(evaluation)))
 
 
-def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> Figures:
+def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> ScreenFigures:
     """All figures of the evaluation. One query for each grouping."""
     names = _names(evaluation)
     screened = ScreenedAnswer.objects.filter(evaluation=evaluation)
@@ -74,10 +74,10 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     tiers = _in_part(_groups(screened, F("row__tier"), names), lacking)
     sources = _in_part(_groups(screened, F("row__source"), names), lacking)
     if check is None:
-        return Figures(rows, tiers, sources)
+        return ScreenFigures(rows, tiers, sources)
     contaminated = ContaminatedRow.objects.contaminated(check).filter(row=OuterRef("row"))
     by_check = {group.name: group.rows for group in _in_part(_groups(screened, Exists(contaminated), names), lacking)}
-    return Figures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
+    return ScreenFigures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
 
 
 def _names(evaluation: Evaluation) -> Mapping[int, str]:
@@ -147,7 +147,7 @@ def _groups(screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping
     return [FigureGroup(part, ranked(by_part[part])) for part in sorted(by_part, key=tier_order)]
 
 
-def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], Tally]:
+def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], ModelTally]:
     """By model and by `part` of the rows, in that order."""
     counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
     rows = (
@@ -167,7 +167,7 @@ def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple
     tallies = {}
     for row in rows:
         found: Mapping[str, Any] = {**row}
-        tallies[found["by_id"], str(found["part"])] = Tally(
+        tallies[found["by_id"], str(found["part"])] = ModelTally(
             n=found["total"],
             errors=found["errors"],
             cut=found["cuts"],

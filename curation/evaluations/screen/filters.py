@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 from django.db.models import QuerySet
 from pydantic import Field
 
-from curation.evaluations.models import Evaluation, Mark, ScreenedAnswer, ScreenedQuerySet
+from curation.evaluations.models import AnswerMark, Evaluation, ScreenedAnswer, ScreenedQuerySet
 from curation.projects.models import Project
 from curation.web.ids import id_number
 from curation.web.lists.filters import Words, one_of
@@ -23,7 +23,7 @@ class EvaluationList(ArchivableList):
         return rows if self.split is None else rows.filter(split=id_number(self.split) or 0)
 
 
-class CallList(ListParams):
+class AnswerList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("row", "-row")
     # By the rows of the file, not by the order of the answers.
     sort_columns: ClassVar[Mapping[str, str]] = {"row": "row_id"}
@@ -32,7 +32,7 @@ class CallList(ListParams):
     }
 
     model: Words = ()
-    mark: Annotated[Words, one_of(Mark.values)] = ()
+    mark: Annotated[Words, one_of(AnswerMark.values)] = ()
     tier: Words = ()
     source: Words = ()
     row: str | None = Field(None, description="Id of a row of the split: what every model said to it.")

@@ -20,7 +20,7 @@ def again_from(run: Run) -> Json:
     return {**values, "max_per_combo": None} if values.get("max_per_combo") == "all" else values
 
 
-class LaunchForm(ProblemForm):
+class EvaluationLaunchForm(ProblemForm):
     """The fields that static screens and live episodes share."""
 
     path_prefix = "params."
@@ -71,7 +71,7 @@ class LaunchForm(ProblemForm):
         return self.values()
 
 
-class EvaluationForm(LaunchForm):
+class EvaluationForm(EvaluationLaunchForm):
     field_order = ("models", "split", "file", "family", "max_per_combo", "temperature", "max_tokens", "timeout")
 
     file = forms.FileField(

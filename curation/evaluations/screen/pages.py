@@ -16,7 +16,7 @@ from curation.evaluations.screen.tables import Table, TierTable, figure_table, t
 from curation.runs.models import LIVE
 from curation.web.text.chat import Chat
 from curation.web.text.markup import code_html, visible
-from curation.web.text.transcript import Turn
+from curation.web.text.transcript import TranscriptTurn
 from judging.commands.words import difference
 
 SHOWN_CHARACTERS = 160
@@ -93,7 +93,7 @@ class CallPage:
     """One answer; `others` are other models' answers to the same row."""
 
     call: ScreenedAnswer
-    turns: list[Turn]
+    turns: list[TranscriptTurn]
     raw: SafeString
     extracted: SafeString
     expected: SafeString

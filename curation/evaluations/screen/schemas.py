@@ -13,7 +13,7 @@ from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
 from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.params import EvaluateParams
-from curation.evaluations.screen.figures import Figures
+from curation.evaluations.screen.figures import ScreenFigures
 from curation.evaluations.splits.schemas import SplitRef, split_ref
 from curation.web.schemas import Id, NotEmpty, Out
 
@@ -149,7 +149,7 @@ class ScreenedOut(Out):
     exact_shell: bool
 
 
-def evaluation_out(evaluation: Evaluation, figures: Figures, check: ContaminationCheck | None) -> Json:
+def evaluation_out(evaluation: Evaluation, figures: ScreenFigures, check: ContaminationCheck | None) -> Json:
     """Needs `project`, `run` and `split`."""
     live = evaluation.kind == EvaluationKind.LIVE
     return {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from curation.evaluations.families import family_of
 from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
 from curation.evaluations.params import EvaluateParams
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Call, Item, Run
@@ -29,15 +29,15 @@ class ScreenJob:
     evaluation_id: int
     by_id: int
     row_id: int
-    target: Target
-    request: Request
+    target: EndpointTarget
+    request: CompletionRequest
     expected: str
     family: CommandFamily
     fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AnswerOutcome:
     """A model's answer, or why there is none. `call_id` is the call of the answer, or the last one that failed."""
 
     call_id: int | None
@@ -54,7 +54,7 @@ class AnsweredRow(NamedTuple):
     row_id: int
     expected: str
     family: CommandFamily
-    outcome: Outcome
+    outcome: AnswerOutcome
 
 
 class ScreenStage(StageOf[EvaluateParams]):
@@ -62,7 +62,7 @@ class ScreenStage(StageOf[EvaluateParams]):
     queue = "llm"
     most_open = MOST_OPEN_CALLS
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return targets_named(run.project, self._params.models, "models")
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
@@ -85,7 +85,7 @@ class ScreenStage(StageOf[EvaluateParams]):
             row, model = rows.get(item.target_id or 0), models.get(item.data["place"])
             if row is None or model is None:
                 continue
-            request = Request(row.text.messages, model.call_params)
+            request = CompletionRequest(row.text.messages, model.call_params)
             jobs[item.pk] = ScreenJob(
                 evaluation.pk,
                 model.pk,
@@ -112,7 +112,7 @@ class ScreenStage(StageOf[EvaluateParams]):
         except ItemFailed as failed:
             reason = str(failed)
             return lambda: _save_answer(job, _last_call(item, job, reason))()
-        return _save_answer(job, Outcome(answer.call_id, answer.completion, answer.completion.latency_ms))
+        return _save_answer(job, AnswerOutcome(answer.call_id, answer.completion, answer.completion.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
@@ -130,16 +130,16 @@ def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
     return chosen
 
 
-def _last_call(item: Item, job: ScreenJob, reason: str) -> Outcome:
+def _last_call(item: Item, job: ScreenJob, reason: str) -> AnswerOutcome:
     """The outcome of the item's last call, whose time counts as the answer's latency. A call that only checked the
     endpoint belongs to the item too, and is none of the row's."""
     own = Call.objects.filter(item=item, content_hash=job.request.content_hash(job.target))
     last = own.order_by("-pk").values_list("pk", "latency_ms").first()
     call_id, latency_ms = last or (None, 0)
-    return Outcome(call_id, None, latency_ms or 0, reason)
+    return AnswerOutcome(call_id, None, latency_ms or 0, reason)
 
 
-def _save_answer(job: ScreenJob, outcome: Outcome) -> Write:
+def _save_answer(job: ScreenJob, outcome: AnswerOutcome) -> Write:
     """The write of one answer."""
     row = AnsweredRow(job.evaluation_id, job.by_id, job.row_id, job.expected, job.family, outcome)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, Unit
+from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, MetricUnit
 from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.figures import FigureGroup, Row, number
 
@@ -12,21 +12,21 @@ TITLE = "Figures by model"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class FigureColumn:
     """`name` is the figure's name in the API; `drop` the CSS class that hides the column in a narrow table."""
 
     name: str
     label: str
     title: str
-    unit: Unit = SHARE
+    unit: MetricUnit = SHARE
     drop: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class FigureCell:
     """`interval` is the 95 % interval of a rate, in percent."""
 
-    column: Column
+    column: FigureColumn
     value: str
     unit: str
     interval: str
@@ -46,7 +46,7 @@ class TableLine:
     mismatches: int
     unconfirmed: int
     missing: int
-    cells: tuple[Cell, ...]
+    cells: tuple[FigureCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Table:
     """`counted` is the heading of `n`; `empty` is the text of a table without lines."""
 
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[FigureColumn, ...]
     counted: str
     empty: str
     lines: tuple[TableLine, ...]
@@ -65,7 +65,7 @@ class ModelCells:
     """The cells of one model: of all rows, then of each tier. A tier that the model did not play has an empty one."""
 
     model: str
-    cells: tuple[Cell, ...]
+    cells: tuple[FigureCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +73,30 @@ class TierTable:
     """Every figure of every model with a column for all rows and one for each tier, from easy to hard."""
 
     heads: tuple[str, ...]
-    figures: tuple[tuple[Column, tuple[ModelCells, ...]], ...]
+    figures: tuple[tuple[FigureColumn, tuple[ModelCells, ...]], ...]
 
 
 # The columns that a narrow page drops: the highest class first.
 DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4", "lat": "col-2", "len": "col-2"}
-SCREEN_COLUMNS = tuple(Column(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
+SCREEN_COLUMNS = tuple(FigureColumn(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
 LIVE_COLUMNS = (
-    Column("completion_rate", "completed", "Share of episodes whose task was achieved"),
-    Column("completion_rate_without_hints", "unaided", "Share of episodes completed without a hint", drop="col-4"),
-    Column("avg_steps", "steps", "Mean steps of all episodes", POINTS),
-    Column("avg_steps_to_complete", "to complete", "Mean steps of the completed episodes", POINTS, "col-2"),
-    Column("avg_max_progress", "progress", "Mean of the highest progress of each episode", drop="col-2"),
-    Column("terminal_reward", "last reward", "Mean reward of the last step", POINTS),
-    Column("avg_reward_per_step", "per step", "Summed reward over steps", FINE_POINTS, "col-3"),
-    Column("avg_episode_reward", "summed", "Mean summed reward: it can reward stalling", POINTS, "col-2"),
-    Column("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, "col-4"),
-    Column("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
-    Column("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
-    Column("invalid_action_rate", "refused", "Share of steps whose action the server refused", drop="col-3"),
+    FigureColumn("completion_rate", "completed", "Share of episodes whose task was achieved"),
+    FigureColumn(
+        "completion_rate_without_hints", "unaided", "Share of episodes completed without a hint", drop="col-4"
+    ),
+    FigureColumn("avg_steps", "steps", "Mean steps of all episodes", POINTS),
+    FigureColumn("avg_steps_to_complete", "to complete", "Mean steps of the completed episodes", POINTS, "col-2"),
+    FigureColumn("avg_max_progress", "progress", "Mean of the highest progress of each episode", drop="col-2"),
+    FigureColumn("terminal_reward", "last reward", "Mean reward of the last step", POINTS),
+    FigureColumn("avg_reward_per_step", "per step", "Summed reward over steps", FINE_POINTS, "col-3"),
+    FigureColumn("avg_episode_reward", "summed", "Mean summed reward: it can reward stalling", POINTS, "col-2"),
+    FigureColumn("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, "col-4"),
+    FigureColumn("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
+    FigureColumn("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
+    FigureColumn("invalid_action_rate", "refused", "Share of steps whose action the server refused", drop="col-3"),
 )
-EPISODES = Column("n", "episodes", "Episodes that were scored", COUNT)
-LAYOUTS: Mapping[str, tuple[tuple[Column, ...], str, str]] = MappingProxyType(
+EPISODES = FigureColumn("n", "episodes", "Episodes that were scored", COUNT)
+LAYOUTS: Mapping[str, tuple[tuple[FigureColumn, ...], str, str]] = MappingProxyType(
     {
         EvaluationKind.STATIC.value: (SCREEN_COLUMNS, "Rows", "No answer yet."),
         EvaluationKind.LIVE.value: (LIVE_COLUMNS, "Episodes", "No episode yet."),
@@ -131,7 +133,7 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) 
     )
 
 
-def _line(row: Row, columns: Sequence[Column]) -> TableLine:
+def _line(row: Row, columns: Sequence[FigureColumn]) -> TableLine:
     counts = {name: int(number(row, name)) for name in ("rank", "n", "errors", "cut", "mismatches", "unconfirmed")}
     missing = int(number(row, "episodes_missing") + number(row, "rows_missing"))
     return TableLine(
@@ -139,10 +141,10 @@ def _line(row: Row, columns: Sequence[Column]) -> TableLine:
     )
 
 
-def _cell(row: Row, column: Column) -> Cell:
+def _cell(row: Row, column: FigureColumn) -> FigureCell:
     value, intervals = row.get(column.name), row["intervals"]
     if not isinstance(value, int | float):
-        return Cell(column, "–", "", "")
+        return FigureCell(column, "–", "", "")
     ends = intervals.get(column.name) if isinstance(intervals, dict) else None
     interval = f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}" if ends else ""
-    return Cell(column, column.unit.number(value), column.unit.suffix, interval)
+    return FigureCell(column, column.unit.number(value), column.unit.suffix, interval)

@@ -9,12 +9,12 @@ from django.urls import reverse
 
 from curation.evaluations.live.charts import episode_chart
 from curation.evaluations.live.pages import evaluations_shown
-from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind, Mark, ScreenedAnswer
+from curation.evaluations.models import AnswerMark, ContaminationCheck, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
 from curation.evaluations.screen.figures import overall
-from curation.evaluations.screen.filters import CallList, EvaluationList
-from curation.evaluations.screen.forms import EvaluationForm, LaunchForm, again_from
+from curation.evaluations.screen.filters import AnswerList, EvaluationList
+from curation.evaluations.screen.forms import EvaluationForm, EvaluationLaunchForm, again_from
 from curation.evaluations.screen.pages import call_lines, call_page
 from curation.evaluations.screen.pages import evaluation_page as page_of
 from curation.llm.models import Endpoint
@@ -56,7 +56,7 @@ def evaluation_new(request: HttpRequest, access: Access) -> HttpResponse:
 def launch_page(
     request: HttpRequest,
     access: Access,
-    form: LaunchForm,
+    form: EvaluationLaunchForm,
     template: str,
     context: Mapping[str, object],
     source: Run | None,
@@ -86,7 +86,7 @@ def evaluation_estimate(request: HttpRequest, access: Access) -> HttpResponse:
     return estimate_fragment(request, access, form, ready=form.is_valid() and bool(form.cleaned_data["split"]))
 
 
-def estimate_fragment(request: HttpRequest, access: Access, form: LaunchForm, *, ready: bool) -> HttpResponse:
+def estimate_fragment(request: HttpRequest, access: Access, form: EvaluationLaunchForm, *, ready: bool) -> HttpResponse:
     found, problem = None, ""
     if ready:
         try:
@@ -131,13 +131,13 @@ def evaluation_chart(request: HttpRequest, access: Access, pk: str) -> HttpRespo
 @project_page(Scope.READ, "GET")
 def evaluation_calls(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
-    params = CallList.from_query(request.GET)
+    params = AnswerList.from_query(request.GET)
     page = params.page(params.rows(evaluation).with_texts())
     context = {
         **list_context(request, params, page, f"/api/v1/evaluations/{evaluation.pk}/calls"),
         "evaluation": evaluation,
         "lines": call_lines(access.project.slug, page.rows),
-        "marks": Mark,
+        "marks": AnswerMark,
         "mark": request.GET.get("mark", ""),
         "model": request.GET.get("model", ""),
         "models": evaluation.models.order_by("place"),

@@ -14,7 +14,7 @@ from curation.exports.files.write import FROZEN
 from curation.exports.models import Export, ExportFile, export_choices
 from curation.imports.kinds import ImportParams, ImportStage
 from curation.projects.models import Project
-from curation.runs.kinds import Fact, Json, Kind, Pipeline, PlannedItem, Preset, Stage, StageOf, WorkContext, Write
+from curation.runs.kinds import Json, Kind, Pipeline, PlannedItem, Preset, RunFact, Stage, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from curation.web.ids import find_param
@@ -119,9 +119,12 @@ class SplitRun(Kind[SplitParams]):
         rows, bad = run.result.get("rows", 0), run.result.get("bad_rows", 0)
         return f"A split of {counted(rows - bad, 'row')}{f'; {bad:,} could not be read' if bad else ''}."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         url = reverse("split-page", args=[run.project.slug, run.result["split"]]) if "split" in run.result else ""
-        return [Fact("Split", run.params.get("name") or "split", url), Fact("Rows", f"{run.result.get('rows', 0):,}")]
+        return [
+            RunFact("Split", run.params.get("name") or "split", url),
+            RunFact("Rows", f"{run.result.get('rows', 0):,}"),
+        ]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         return EvalRowKind().links(run)

@@ -41,7 +41,7 @@ class SplitPageParams(SplitRowList):
         return rows
 
 
-class ContaminatedList(ListParams):
+class ContaminatedRowList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("id", "-id")
     lookups: ClassVar[Mapping[str, str]] = {"level": "level"}
 

@@ -16,7 +16,7 @@ from curation.exports.hygiene.held_out import (
 )
 from curation.projects.models import Project
 from curation.web.ids import find_param
-from judging.contamination.rows import EvalRow
+from judging.contamination.rows import ComparedRow
 
 CHUNK = 500
 
@@ -27,13 +27,13 @@ def find_split(project: Project, pk: str) -> HeldOut:
     return HeldOut(f"split/{pk}", f"split {split.name}"[:100], lambda: _rows(split), made)
 
 
-def _rows(split: Split) -> Iterator[EvalRow]:
+def _rows(split: Split) -> Iterator[ComparedRow]:
     of_lines = origins_of_split(split)
     for row in split.rows.select_related("text").order_by("number", "turn").iterator(CHUNK):
         origins = named_origins(row.text.fields) | {task_origin(split.pk, row.task)}
         if row.number < len(of_lines):
             origins |= of_lines[row.number]
-        yield EvalRow.of(read_messages(row.text.messages), row.text.expected, row.task_id, origins)
+        yield ComparedRow.of(read_messages(row.text.messages), row.text.expected, row.task_id, origins)
 
 
 def choices(project: Project) -> list[tuple[str, str]]:

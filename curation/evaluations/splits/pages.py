@@ -20,7 +20,7 @@ class MatchLine:
 
 
 @dataclass(frozen=True, slots=True)
-class RowLine:
+class SplitRowLine:
     row: SplitRow
     expected: SafeString
     prompt: SafeString
@@ -28,13 +28,13 @@ class RowLine:
     matches: tuple[MatchLine, ...]
 
 
-def row_lines(rows: list[SplitRow], check: ContaminationCheck | None) -> list[RowLine]:
+def row_lines(rows: list[SplitRow], check: ContaminationCheck | None) -> list[SplitRowLine]:
     found = ContaminatedRow.objects.filter(check_of=check, row__in=[row.pk for row in rows])
     by_row = {entry.row_id: entry for entry in found}
     return [_line(row, by_row.get(row.pk)) for row in rows]
 
 
-def _line(row: SplitRow, found: ContaminatedRow | None) -> RowLine:
+def _line(row: SplitRow, found: ContaminatedRow | None) -> SplitRowLine:
     prompt = "\n\n".join(str(message.get("content") or "") for message in row.text.messages[-1:])
     matches = tuple(
         MatchLine(
@@ -45,4 +45,4 @@ def _line(row: SplitRow, found: ContaminatedRow | None) -> RowLine:
         )
         for match in (found.matches if found else [])
     )
-    return RowLine(row, visible(row.text.expected), visible(prompt), found.level if found else "", matches)
+    return SplitRowLine(row, visible(row.text.expected), visible(prompt), found.level if found else "", matches)

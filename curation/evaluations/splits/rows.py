@@ -9,7 +9,7 @@ from curation.imports.layouts.account import Account
 from curation.imports.layouts.messages.write import write_messages
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.read import read_row as read_session
-from curation.imports.layouts.session import Session, Step
+from curation.imports.layouts.session import AgentSession, Step
 from curation.imports.sources.rows import RowRefused
 from curation.samples.scores.save import preview_of
 from curation.web.text.storable import storable, storable_json
@@ -49,8 +49,8 @@ class EvalRow:
     def preview(self) -> str:
         return preview_of(self.opening)
 
-    def compared(self) -> rows.EvalRow:
-        return rows.EvalRow.of(read_messages(self.messages), self.expected, self.task_id, self.origins)
+    def compared(self) -> rows.ComparedRow:
+        return rows.ComparedRow.of(read_messages(self.messages), self.expected, self.task_id, self.origins)
 
 
 def read_row(value: Mapping[str, object], mapping: RowMapping | None = None) -> EvalRow:
@@ -75,7 +75,7 @@ def read_row(value: Mapping[str, object], mapping: RowMapping | None = None) -> 
     )
 
 
-def _wanted(session: Session) -> Sequence[Step]:
+def _wanted(session: AgentSession) -> Sequence[Step]:
     """Return the side of a pair or duel that is not to be avoided."""
     sides = {ending.side: ending.steps for ending in reversed(session.endings)}
     return next((sides[side] for side in ("chosen", "challenger", "source") if side in sides), ())

@@ -13,7 +13,7 @@ from curation.evaluations.screen.pages import COLUMN_WORDS
 from curation.evaluations.uplift.params import Arm, UpliftParams
 from curation.runs.models import Item, ItemState
 from curation.web.text.figures import counted, percent
-from judging.statistics.paired import Said
+from judging.statistics.paired import PairedVerdict
 from judging.statistics.seeds import difference_over_seeds
 from judging.statistics.sign_flip import holm
 
@@ -100,7 +100,7 @@ def uplift_of(evaluation: Evaluation, params: UpliftParams, arms: Sequence[Arm])
     for gain, p, equal in corrected:
         gain.p, gain.equivalence = p, equal
         if gain.seeds == params.seeds:
-            gain.said = Said.at(p, equal).within(f"{100 * margin:g} points")
+            gain.said = PairedVerdict.at(p, equal).within(f"{100 * margin:g} points")
     return Uplift(figures, gains)
 
 
@@ -164,7 +164,7 @@ def conclusion(gain: Gain, metric: str) -> str:
     words, over = WORDS[metric], f"over {counted(gain.seeds, 'seed')}"
     if gain.said == INCOMPLETE:
         return f"Not known, because trainings are missing: {gain.sentence}."
-    if gain.said == Said.NOT_KNOWN.value:
+    if gain.said == PairedVerdict.NOT_KNOWN.value:
         return f"Not known whether {words} changes: {gain.sentence}, {over}."
     if gain.tone == "muted":
         return f"No difference in {words} that matters: {gain.sentence}, {gain.said}, {over}."

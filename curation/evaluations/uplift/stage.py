@@ -10,7 +10,7 @@ import orjson
 
 from curation.evaluations.families import family_of
 from curation.evaluations.models import EvaluatedModel, Evaluation
-from curation.evaluations.screen.stage import AnsweredRow, Outcome, save_answers
+from curation.evaluations.screen.stage import AnsweredRow, AnswerOutcome, save_answers
 from curation.evaluations.uplift.params import EXPORTS, SIDES, UpliftParams, arms_of, recipe_in, trainings
 from curation.evaluations.uplift.train import command_of, train, write_rows
 from curation.exports.models import Export
@@ -106,5 +106,5 @@ def _value(text: str) -> object:
         return text
 
 
-def _outcome(text: str) -> Outcome:
-    return Outcome(None, Completion(text, "", "stop", None, None, None, None, 0), 0)
+def _outcome(text: str) -> AnswerOutcome:
+    return AnswerOutcome(None, Completion(text, "", "stop", None, None, None, None, 0), 0)

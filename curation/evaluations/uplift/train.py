@@ -20,7 +20,7 @@ from django.conf import settings
 
 from curation.evaluations.uplift.params import Arm
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Position
+from curation.imports.sources.rows import BadRow, SourcePosition
 from curation.runs.kinds import ItemFailed, Json
 from sandbox.harbor.command import environment
 
@@ -58,7 +58,7 @@ def write_rows(arm: Arm, seed: int, path: Path) -> None:
 
 def _values(key: str) -> list[dict[str, Any]]:
     with open_stored(key) as opened:
-        rows = list(opened.reader.rows(Position()))
+        rows = list(opened.reader.rows(SourcePosition()))
     if bad := next((row for row in rows if isinstance(row, BadRow)), None):
         raise ItemFailed(f"Line {bad.offset + 1} of the export cannot be read: {bad.reason}")
     return [row.value for row in rows if not isinstance(row, BadRow)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from curation import __version__
 from curation.exports.files.attempt import WrittenFile
-from curation.exports.files.counts import BINS, Counts, ending_shares
+from curation.exports.files.counts import BINS, ExportCounts, ending_shares
 from curation.exports.files.manifest import approvals_sentence
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
@@ -30,7 +30,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
 
 
 def card(
-    project: Project, recipe: Recipe, counts: Counts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
+    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
 ) -> str:
     """Return the card as Markdown with YAML front matter. `files` are the data files and the lists beside them;
     `columns` are those of each format."""
@@ -53,7 +53,7 @@ def card(
 
 
 def _front_matter(
-    project: Project, recipe: Recipe, counts: Counts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
+    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
 ) -> str:
     """Return the front matter. Strings are JSON, which is YAML too.
 
@@ -115,7 +115,7 @@ def _files(files: Sequence[WrittenFile]) -> str:
     return "\n".join(["| file | rows | bytes | sha256 |", "| --- | ---: | ---: | --- |", *rows, "", *notes])
 
 
-def _training(recipe: Recipe, counts: Counts, files: Sequence[WrittenFile]) -> str:
+def _training(recipe: Recipe, counts: ExportCounts, files: Sequence[WrittenFile]) -> str:
     """Return the parts of a row of each format that a trainer trains on, and the commands that start the trainer."""
     data = counts.data_files(files)
     lines = [f"- `{name}`: {FORMATS[name].trained}." for name in recipe.formats]
@@ -126,7 +126,7 @@ def _training(recipe: Recipe, counts: Counts, files: Sequence[WrittenFile]) -> s
     return "\n".join(lines)
 
 
-def _labels(recipe: Recipe, counts: Counts) -> list[str]:
+def _labels(recipe: Recipe, counts: ExportCounts) -> list[str]:
     """Return the section about the labels of KTO, or nothing without them."""
     rows = [
         f"| {name} | {found.desirable} | {found.undesirable} | {_range(found.desirable_weight)} |"
@@ -144,7 +144,7 @@ def _range(weights: tuple[float, float]) -> str:
     return f"{weights[0]:g} to {weights[1]:g}"
 
 
-def _counts(recipe: Recipe, counts: Counts) -> str:
+def _counts(recipe: Recipe, counts: ExportCounts) -> str:
     splits = list(recipe.splits)
     head = ["| format | " + " | ".join(splits) + " |", "| --- |" + " ---: |" * len(splits)]
     rows = [
@@ -155,7 +155,7 @@ def _counts(recipe: Recipe, counts: Counts) -> str:
     return "\n".join([text, "", *head, *rows, *(["", empty] if empty else [])])
 
 
-def _skip_reasons(counts: Counts) -> str:
+def _skip_reasons(counts: ExportCounts) -> str:
     rows = [f"| {r.value} | {counts.skipped[r]} | {r.label} |" for r in SkipReason if counts.skipped[r]]
     if not rows:
         return "Nothing."
@@ -163,7 +163,7 @@ def _skip_reasons(counts: Counts) -> str:
     return "\n\n".join([table, *(f"**Warning:** {text}" for text in counts.large_removals())])
 
 
-def _contamination(counts: Counts) -> list[str]:
+def _contamination(counts: ExportCounts) -> list[str]:
     """Return the section about held-out sets, or nothing if the recipe names none."""
     found: Any = counts.plan.get("contamination")
     if found is None:
@@ -177,7 +177,7 @@ def _contamination(counts: Counts) -> list[str]:
     return ["## Contamination", f"{number} a held-out row. {done} {short}".rstrip(), table, "\n".join(levels)]
 
 
-def _histogram(counts: Counts) -> str:
+def _histogram(counts: ExportCounts) -> str:
     most = max(counts.histogram) or 1
     width = 100 // BINS
     lines = []
@@ -189,7 +189,7 @@ def _histogram(counts: Counts) -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
-def _terminals(project: Project, counts: Counts) -> list[str]:
+def _terminals(project: Project, counts: ExportCounts) -> list[str]:
     """Return the section about trajectories, or nothing without them."""
     balance = counts.endings.balance()
     if balance is None:

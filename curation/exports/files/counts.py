@@ -30,7 +30,7 @@ TOKEN_EDGES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 
 
 @dataclass(slots=True)
-class Endings:
+class EndingCounts:
     """How the exported trajectories end. Each is counted once, for any number of rows. A model that sees one ending too
     often learns to end that way without looking."""
 
@@ -60,7 +60,7 @@ def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
 
 
 @dataclass(slots=True)
-class Counts:
+class ExportCounts:
     """`rows` are by format and split. `skipped` counts samples by reason, in one format or in all, and `examples` names
     some of them. `histogram` has 10 bins of 10 points. `trajectories` are the ones read, `pairs` the rows from a stored
     pair of them. `longest` is the longest row in tokens, by the estimate; `tokens` counts rows by `TOKEN_EDGES`.
@@ -88,7 +88,7 @@ class Counts:
     trajectories: int = 0
     pairs: int = 0
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
-    endings: Endings = field(default_factory=Endings)
+    endings: EndingCounts = field(default_factory=EndingCounts)
     plan: Mapping[str, object] = field(default_factory=dict)
     reviewers: Counter[str] = field(default_factory=Counter)
     avoided: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -40,7 +40,7 @@ KINDS = (*(kind.partition(";")[0] for kind in MEDIA_TYPES.values()), OTHER_MEDIA
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class DownloadSegment:
     """Part of a download: some bytes (`data`) or a whole file in storage (`stored_as`), and its length."""
 
     length: int
@@ -55,7 +55,7 @@ class Download:
     name: str
     media_type: str
     etag: str
-    segments: Sequence[Segment]
+    segments: Sequence[DownloadSegment]
     sha256: str = ""
 
     @property
@@ -74,7 +74,7 @@ def download_of(export: Export, name: str) -> Download:
         raise NotFound(f"Export {export.pk} has no file {name!r}.")
     if not default_storage.exists(file.stored_as):
         raise Unavailable(f"{missing_file(file.stored_as)} Or make the export again.", code="file_lost")
-    segment = Segment(file.bytes, stored_as=file.stored_as)
+    segment = DownloadSegment(file.bytes, stored_as=file.stored_as)
     return Download(file.name, _media_type(file.name), file.sha256, [segment], sha256=file.sha256)
 
 
@@ -82,19 +82,19 @@ def _archive(export: Export) -> Download:
     """Return all files as one. The archive is never stored: names and sizes determine its layout, so any range of it
     can be sent."""
     folder = f"{export.project.slug}-export-{export.pk}"
-    segments: list[Segment] = []
+    segments: list[DownloadSegment] = []
     for file in export.files.all():
         entry = tarfile.TarInfo(f"{folder}/{file.name}")
         entry.size, entry.mode = file.bytes, 0o644
         header = entry.tobuf(tarfile.GNU_FORMAT)
         padding = b"\0" * (-file.bytes % _BLOCK)
         segments += [
-            Segment(len(header), data=header),
-            Segment(file.bytes, stored_as=file.stored_as),
-            Segment(len(padding), data=padding),
+            DownloadSegment(len(header), data=header),
+            DownloadSegment(file.bytes, stored_as=file.stored_as),
+            DownloadSegment(len(padding), data=padding),
         ]
     # Two empty blocks end an archive.
-    segments.append(Segment(2 * _BLOCK, data=b"\0" * 2 * _BLOCK))
+    segments.append(DownloadSegment(2 * _BLOCK, data=b"\0" * 2 * _BLOCK))
     return Download(f"{folder}.tar", _media_type(ARCHIVE), f"tar-{export.pk}-{export.manifest_sha256}", segments)
 
 

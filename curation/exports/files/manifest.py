@@ -14,7 +14,7 @@ from curation import __version__
 from curation.duels.models import Answer, Duel, Verdict
 from curation.duels.score.models import Score
 from curation.exports.files.attempt import WrittenFile
-from curation.exports.files.counts import Counts
+from curation.exports.files.counts import ExportCounts
 from curation.exports.models import Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER
@@ -31,7 +31,7 @@ Entries = list[dict[str, object]]
 
 
 def manifest(
-    export: Export, recipe: Recipe, counts: Counts, counts_json: dict[str, object], files: Sequence[WrittenFile]
+    export: Export, recipe: Recipe, counts: ExportCounts, counts_json: dict[str, object], files: Sequence[WrittenFile]
 ) -> dict[str, object]:
     """Return the document. `files` are all files but the manifest itself, whose sha256 the export keeps."""
     project = export.project
@@ -107,7 +107,7 @@ def _sample_ids(export: Export) -> QuerySet[FrozenRow, Any]:
     return FrozenRow.objects.filter(export=export).values("sample_id")
 
 
-def approvals(counts: Counts) -> dict[str, object]:
+def approvals(counts: ExportCounts) -> dict[str, object]:
     """Return the rows by the way of their approval, as the manifest has them."""
     guarantees = (
         Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit", "created_by").order_by("pk")
@@ -130,7 +130,7 @@ def approvals(counts: Counts) -> dict[str, object]:
     }
 
 
-def approvals_sentence(counts: Counts) -> str:
+def approvals_sentence(counts: ExportCounts) -> str:
     """Return the same as a sentence of the dataset card, with one number for all guarantees of the same promise."""
     people = sum(counts.rows.values()) - counts.unseen.total()
     promises = Counter[tuple[float, float]]()

@@ -17,11 +17,11 @@ _GROUP = "8MB"
 _SCALARS = {"string": "VARCHAR", "bool": "BOOLEAN", "int64": "BIGINT", "float64": "DOUBLE", "image": "VARCHAR"}
 
 
-class Target(Protocol):
+class ParquetTarget(Protocol):
     def write(self, data: bytes) -> int: ...
 
 
-def write_parquet(lines: IO[bytes], target: Target, columns: Columns, longest: int) -> None:
+def write_parquet(lines: IO[bytes], target: ParquetTarget, columns: Columns, longest: int) -> None:
     """Write one row for each line; the longest has `longest` bytes. `lines` is a file on the disk.
 
     `json` values are text in the file; its metadata tell `datasets` to parse them.

@@ -6,7 +6,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import orjson
 
@@ -14,12 +14,12 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import Score
 from curation.exports.files.attempt import AttemptFiles, WrittenFile
 from curation.exports.files.card import card
-from curation.exports.files.counts import Counts
+from curation.exports.files.counts import ExportCounts
 from curation.exports.files.manifest import manifest
 from curation.exports.hygiene.contamination import read_match
 from curation.exports.models import MANIFEST, Export
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.chat_template import TemplateText, Trial, open_trial, template_of
+from curation.exports.rows.chat_template import TemplateText, TemplateTrial, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_chunks
@@ -28,7 +28,7 @@ from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.runs.engine.sync_stage import frozen_garbage
 from curation.runs.models import Call
-from curation.samples.models import Kind
+from curation.samples.models import SampleKind
 from curation.trajectories.models import Trajectory
 from curation.web.lists.id_list import IdList, KeyList
 
@@ -38,7 +38,7 @@ _PROGRESS_EVERY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFiles:
     """The files of one attempt. They cannot be downloaded before the attempt is published. `skipped` are the ids of the
     samples without a row."""
 
@@ -49,7 +49,7 @@ class Written:
     skipped: Sequence[int]
 
 
-class Origin(TypedDict):
+class RowOrigin(TypedDict):
     """Ids as text. `calls` are those whose reply was kept; the attempts before them are found by their items."""
 
     answers: list[str]
@@ -57,7 +57,7 @@ class Origin(TypedDict):
     calls: list[str]
 
 
-def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
+def write(*, export: Export, checkpoint: Callable[[], None]) -> WrittenFiles:
     """Write all files of a frozen export. `checkpoint` raises to stop between chunks; no file remains then."""
     consistency = Consistency()
     written = _write(export, consistency, checkpoint)
@@ -67,7 +67,7 @@ def write(*, export: Export, checkpoint: Callable[[], None]) -> Written:
     return written
 
 
-def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], None]) -> Written:
+def _write(export: Export, consistency: Consistency, checkpoint: Callable[[], None]) -> WrittenFiles:
     recipe = Recipe.model_validate(export.recipe)
     template = template_of(export.project, recipe)
     with open_trial(template) as trial:
@@ -78,15 +78,15 @@ def _write_tried(
     export: Export,
     recipe: Recipe,
     template: TemplateText | None,
-    trial: Trial | None,
+    trial: TemplateTrial | None,
     consistency: Consistency,
     checkpoint: Callable[[], None],
-) -> Written:
+) -> WrittenFiles:
     export_filter = ExportFilter(
         export.project, recipe, export, level=export.plan["group_by"], trial=trial, with_images=consistency.with_images
     )
     images = Images(export.project_id)
-    counts, skipped = Counts(plan=export.plan, template=template), array("q")
+    counts, skipped = ExportCounts(plan=export.plan, template=template), array("q")
     with AttemptFiles(export.pk, recipe, export_filter.metadata_columns()) as files:
         files.touch(EXCLUDED)
         files.touch(FROZEN)
@@ -115,10 +115,10 @@ def _write_tried(
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
         unused = array("q", (pk for pk in skipped if pk not in counts.used))
-        return Written(tuple(files.close()), counts_json, counts.examples, stored.sha256, unused)
+        return WrittenFiles(tuple(files.close()), counts_json, counts.examples, stored.sha256, unused)
 
 
-def _add(files: AttemptFiles, filtered: FilteredSample, origin: Origin | None, images: Images) -> None:
+def _add(files: AttemptFiles, filtered: FilteredSample, origin: RowOrigin | None, images: Images) -> None:
     for line in filtered.lines:
         for address in line.images or ():
             files.add_image(*images.file(address))
@@ -157,7 +157,7 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
     return entry
 
 
-def frozen_entry(filtered: FilteredSample, rows: list[dict[str, object]], origin: Origin | None) -> dict[str, object]:
+def frozen_entry(filtered: FilteredSample, rows: list[dict[str, Any]], origin: RowOrigin | None) -> dict[str, object]:
     """Return the line of a sample in `frozen.jsonl`."""
     sample, rollout = filtered.sample, filtered.rollout
     entry = {
@@ -192,11 +192,11 @@ def _save_progress(export: Export, written: int) -> None:
     Export.objects.filter(pk=export.pk, ready=False).update(counts=counts)
 
 
-def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:
+def _origins(chunk: list[FrozenSample]) -> dict[int, RowOrigin]:
     """Return the origins of samples of turns and of trajectories. Five queries at most."""
-    turns = [sample.sample_id for sample in chunk if sample.kind == Kind.TURN]
-    trajectories = [sample.sample_id for sample in chunk if sample.kind == Kind.TRAJECTORY]
-    found: dict[int, Origin] = defaultdict(lambda: Origin(answers=[], verdicts=[], calls=[]))
+    turns = [sample.sample_id for sample in chunk if sample.kind == SampleKind.TURN]
+    trajectories = [sample.sample_id for sample in chunk if sample.kind == SampleKind.TRAJECTORY]
+    found: dict[int, RowOrigin] = defaultdict(lambda: RowOrigin(answers=[], verdicts=[], calls=[]))
     duels = Duel.objects.filter(sample_id__in=IdList(turns)).order_by("sample_id")
     sides = ("challenger_id", "challenger__call_id", "king_id", "king__call_id")
     for sample_id, challenger, challenger_call, king, king_call in duels.values_list("sample_id", *sides):
@@ -215,7 +215,7 @@ def _origins(chunk: list[FrozenSample]) -> dict[int, Origin]:
     return found
 
 
-def _add_rollouts(found: dict[int, Origin], trajectories: Sequence[int]) -> None:
+def _add_rollouts(found: dict[int, RowOrigin], trajectories: Sequence[int]) -> None:
     rows = Trajectory.objects.filter(sample_id__in=IdList(trajectories), run__isnull=False)
     columns = rows.values_list("sample_id", "run_id", "scenario_id", "sample_index", "item_key")
     samples = {

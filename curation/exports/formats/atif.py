@@ -3,16 +3,16 @@ documents leave as they came, and `extra.winnow` of the document and of its step
 
 from collections.abc import Iterator
 
-from curation.exports.formats.row import Example, Format, Row
+from curation.exports.formats.row import DataRow, Format, TrainingExample
 from curation.exports.rows.skip_reasons import SkipReason
 
 
-def _rows(example: Example) -> Iterator[Row | SkipReason]:
+def _rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     source, messages, _ = example.conversation
     if example.document is None:
         yield SkipReason.NO_SESSION
     else:
-        yield Row(source, example.document, messages, [[]])
+        yield DataRow(source, example.document, messages, [[]])
 
 
 ATIF = Format(

@@ -10,10 +10,10 @@ from curation.exports.formats.row import (
     PLAIN_MESSAGE,
     THIS_FOLDER,
     DataFile,
-    Example,
+    DataRow,
     Format,
-    Row,
     Trainer,
+    TrainingExample,
     files_of,
     marked,
     one_message_pairs,
@@ -22,17 +22,17 @@ from curation.exports.formats.row import (
     with_tools,
     yaml,
 )
-from curation.exports.rows.messages import Message
+from curation.exports.rows.messages import ExportedMessage
 from curation.exports.rows.skip_reasons import SkipReason
 
 
-def _chat_rows(example: Example) -> Iterator[Row]:
+def _chat_rows(example: TrainingExample) -> Iterator[DataRow]:
     source, messages, _ = example.conversation
     tools = orjson.dumps(example.tools).decode() if example.tools else None
-    yield Row(source, with_tools({"messages": marked(example)}, tools), messages, [[]])
+    yield DataRow(source, with_tools({"messages": marked(example)}, tools), messages, [[]])
 
 
-def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _dpo_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     """Its reader takes role and content alone, so rows with tools would lose their calls."""
     for found in one_message_pairs(example):
         if isinstance(found, SkipReason):
@@ -45,7 +45,7 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
             yield preference_row(found, content)
 
 
-def _texts(messages: Sequence[Message]) -> list[dict[str, str]]:
+def _texts(messages: Sequence[ExportedMessage]) -> list[dict[str, str]]:
     return [{"role": message["role"], "content": message["content"]} for message in messages]
 
 

@@ -14,10 +14,10 @@ from curation.exports.formats.row import (
     EXAMPLE_VISION_MODEL,
     Column,
     DataFile,
-    Example,
+    DataRow,
     Format,
-    Row,
     Trainer,
+    TrainingExample,
     each_approved,
     files_of,
     one_message_pairs,
@@ -27,7 +27,7 @@ from curation.exports.formats.row import (
     yaml,
 )
 from curation.exports.rows.images import IMAGE, images_of
-from curation.exports.rows.messages import Message
+from curation.exports.rows.messages import ExportedMessage
 from curation.exports.rows.skip_reasons import SkipReason
 
 _INFO = "dataset_info.json"
@@ -37,7 +37,7 @@ _TURN: Column = {"from": "string", "value": "string"}
 Turn = dict[str, str]
 
 
-def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _sft_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     for index, prompt, answer in each_approved(example):
         found = _conversation(prompt)
         if isinstance(found, SkipReason):
@@ -46,11 +46,13 @@ def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
         system, turns = found
         content = _content([*turns, _turn(answer)], system, example)
         images = images_of(prompt)
-        row = Row(example.conversation.source, content, prompt, [[answer]], turn=turn_of(example, index), images=images)
+        row = DataRow(
+            example.conversation.source, content, prompt, [[answer]], turn=turn_of(example, index), images=images
+        )
         yield SkipReason.NO_IMAGES if images and _names_image([*prompt, answer]) else row
 
 
-def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _dpo_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     for found in one_message_pairs(example):
         if isinstance(found, SkipReason):
             yield found
@@ -66,18 +68,18 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
         yield SkipReason.NO_IMAGES if row.images and _names_image(both) else row
 
 
-def _content(turns: list[Turn], system: str, example: Example) -> dict[str, object]:
+def _content(turns: list[Turn], system: str, example: TrainingExample) -> dict[str, object]:
     """Every row has all columns, because the reader takes them from the first one."""
     tools = orjson.dumps(example.tools).decode() if example.tools else ""
     return {"conversations": turns, "system": system, "tools": tools}
 
 
-def _names_image(messages: Sequence[Message]) -> bool:
+def _names_image(messages: Sequence[ExportedMessage]) -> bool:
     """Return whether a text has the word that the reader replaces by an image."""
     return any(_IMAGE in message["content"] for message in messages)
 
 
-def _conversation(prompt: Sequence[Message]) -> tuple[str, list[Turn]] | SkipReason:
+def _conversation(prompt: Sequence[ExportedMessage]) -> tuple[str, list[Turn]] | SkipReason:
     """Return the system text and turns that begin and end with a person or a tool, and alternate. Messages of the same
     side that follow each other are joined."""
     start = next((index for index, message in enumerate(prompt) if message["role"] != "system"), len(prompt))
@@ -99,7 +101,7 @@ def _conversation(prompt: Sequence[Message]) -> tuple[str, list[Turn]] | SkipRea
     return system, turns
 
 
-def _turn(message: Message) -> Turn:
+def _turn(message: ExportedMessage) -> Turn:
     if "tool_calls" not in message:
         name = {"user": "human", "assistant": "gpt", "tool": "observation"}.get(message["role"], "human")
         text = message["content"]

@@ -7,21 +7,21 @@ from curation.exports.formats.row import (
     PLAIN_MESSAGE,
     SCRIPTS,
     DataFile,
-    Example,
+    DataRow,
     Format,
-    Row,
     Trainer,
+    TrainingExample,
     files_of,
     one_message_pairs,
     preference_row,
     with_tools,
 )
 from curation.exports.rows.images import are_asked, images_of, with_parts
-from curation.exports.rows.messages import Message, call_order_reason
+from curation.exports.rows.messages import ExportedMessage, call_order_reason
 from curation.exports.rows.skip_reasons import SkipReason
 
 
-def _message(message: Message) -> dict[str, object]:
+def _message(message: ExportedMessage) -> dict[str, object]:
     """Return a message with the keys of OpenAI's API: content may be missing beside calls, a tool has no name."""
     kept: dict[str, object] = {"role": message["role"]}
     if message["content"] or "tool_calls" not in message:
@@ -39,7 +39,7 @@ def _image(address: str) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": address}}
 
 
-def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _sft_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     source, messages, approved = example.conversation
     if reason := call_order_reason(messages) or (None if are_asked(messages) else SkipReason.NO_IMAGES):
         yield reason
@@ -49,10 +49,10 @@ def _sft_rows(example: Example) -> Iterator[Row | SkipReason]:
         for index, message in enumerate(messages)
     ]
     content = with_tools({"messages": weighted}, example.tools)
-    yield Row(source, content, messages, [[]], images=images_of(messages))
+    yield DataRow(source, content, messages, [[]], images=images_of(messages))
 
 
-def _preference_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _preference_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     for found in one_message_pairs(example):
         if isinstance(found, SkipReason):
             yield found

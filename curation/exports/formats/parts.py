@@ -10,7 +10,7 @@ from curation.imports.layouts.agents import atif
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.rows.read import read_row, trained_positions
-from curation.imports.layouts.session import Ending, Session, Step
+from curation.imports.layouts.session import AgentSession, Continuation, Step
 from curation.imports.sources.rows import RowRefused
 from judging.messages import Message, message_text
 from judging.scan.scan import texts_of
@@ -19,7 +19,7 @@ Use = Literal["context", "learned", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """One message. `use` says whether a trainer learns it, avoids it, or only reads it."""
 
     role: str
@@ -38,11 +38,11 @@ class Parts:
     """The messages before the answers, and the answers of each side. A conversation has no sides. `beside` are the
     texts of fields that no message has, such as answers in a column of another name."""
 
-    prompt: Sequence[Part]
-    sides: Sequence[Sequence[Part]]
+    prompt: Sequence[MessagePart]
+    sides: Sequence[Sequence[MessagePart]]
     beside: Sequence[str] = ()
 
-    def __iter__(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[MessagePart]:
         yield from self.prompt
         for side in self.sides:
             yield from side
@@ -67,20 +67,20 @@ def parts_of(row: Mapping[str, Any]) -> Parts:
     return parts
 
 
-def _read(row: Mapping[str, Any]) -> tuple[Session, Mapping[str, Any]]:
+def _read(row: Mapping[str, Any]) -> tuple[AgentSession, Mapping[str, Any]]:
     """Return the session of a row, and the columns that no part of it has."""
     session, account = read_row(row)
     fields = {entry["field"] for entry in account.entries() if entry["becomes"].startswith(IGNORED)}
     return session, {name: value for name, value in row.items() if name in fields}
 
 
-def parts_of_messages(messages: Sequence[Mapping[str, Any]]) -> list[Part]:
+def parts_of_messages(messages: Sequence[Mapping[str, Any]]) -> list[MessagePart]:
     """Return a list of messages without their use. Raises `RowRefused`."""
     steps = read_messages(list(messages), "messages", Fields({})).steps
     return [part for step in steps for part in _parts(step, "context")]
 
 
-def _conversation(session: Session, *, unmarked: bool) -> list[Part]:
+def _conversation(session: AgentSession, *, unmarked: bool) -> list[MessagePart]:
     trained = [] if session.endings else trained_positions(session, unmarked=unmarked)
     use: Use = "rejected" if session.label is False else "learned"
     return [
@@ -90,7 +90,7 @@ def _conversation(session: Session, *, unmarked: bool) -> list[Part]:
     ]
 
 
-def _side(ending: Ending) -> list[Part]:
+def _side(ending: Continuation) -> list[MessagePart]:
     """Return a side, whose answers are what the agent says after everybody else."""
     use: Use = "rejected" if ending.side in ("rejected", "king") else "learned"
     last = max((place for place, step in enumerate(ending.steps) if step["source"] != "agent"), default=-1)
@@ -99,9 +99,9 @@ def _side(ending: Ending) -> list[Part]:
     ]
 
 
-def _parts(step: Step, use: Use) -> list[Part]:
+def _parts(step: Step, use: Use) -> list[MessagePart]:
     return [
-        Part(
+        MessagePart(
             message["role"],
             message_text(_without_ids(message)),
             use if message["role"] == "assistant" else "context",

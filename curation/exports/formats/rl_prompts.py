@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from curation.exports.formats.row import PLAIN_MESSAGE, Column, Columns, Example, Format, Row, with_tools
+from curation.exports.formats.row import PLAIN_MESSAGE, Column, Columns, DataRow, Format, TrainingExample, with_tools
 from curation.exports.rows.messages import with_objects
 from curation.exports.rows.skip_reasons import SkipReason
 
 _TRAINED = "answers of its own to the prompt, by their rewards"
 
 
-def _rows(example: Example) -> Iterator[Row | SkipReason]:
+def _rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     if example.solved is None:
         yield SkipReason.NO_SOLVE_RATE
         return
@@ -17,10 +17,10 @@ def _rows(example: Example) -> Iterator[Row | SkipReason]:
     info = {"scenario": example.scenario, "solve_rate": example.solved.rate, "rollouts": example.solved.rollouts}
     content = {"prompt": with_objects(prompt), "answer": "", "task": example.group, "info": info}
     row = with_tools(content, example.tools)
-    yield Row(example.conversation.source, row, prompt, [[]], rejected=example.rejected)
+    yield DataRow(example.conversation.source, row, prompt, [[]], rejected=example.rejected)
 
 
-def _verl_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _verl_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     for row in _rows(example):
         if isinstance(row, SkipReason):
             yield row

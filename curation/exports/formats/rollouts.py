@@ -3,12 +3,12 @@ task are a group, whose rewards an algorithm such as GRPO compares."""
 
 from collections.abc import Iterator
 
-from curation.exports.formats.row import PLAIN_MESSAGE, Columns, Example, Format, Row, with_tools
+from curation.exports.formats.row import PLAIN_MESSAGE, Columns, DataRow, Format, TrainingExample, with_tools
 from curation.exports.rows.messages import with_objects
 from curation.exports.rows.skip_reasons import SkipReason
 
 
-def _rows(example: Example) -> Iterator[Row | SkipReason]:
+def _rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     if example.reward is None:
         yield SkipReason.NO_REWARD
         return
@@ -24,7 +24,7 @@ def _rows(example: Example) -> Iterator[Row | SkipReason]:
     if example.tokens:
         said = (index for index in range(first, len(messages)) if messages[index]["role"] == "assistant")
         content["tokens"] = [example.tokens.get(index) for index in said]
-    yield Row(source, with_tools(content, example.tools), prompt, [completion], rejected=example.rejected)
+    yield DataRow(source, with_tools(content, example.tools), prompt, [completion], rejected=example.rejected)
 
 
 _COLUMNS: Columns = {"reward": "float64", "group": "string", "tokens": ["json"]}

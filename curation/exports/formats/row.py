@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import orjson
 
 from curation.exports.rows.images import images_of
-from curation.exports.rows.messages import Message, Tool
+from curation.exports.rows.messages import ExportedMessage, Tool
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.llm.client.tokens import Tokens
 
@@ -40,7 +40,7 @@ class Approved(NamedTuple):
     """A conversation and the indexes of its approved assistant messages: the last one of a turn, all of a session."""
 
     source: Source
-    messages: Sequence[Message]
+    messages: Sequence[ExportedMessage]
     approved: Sequence[int]
 
 
@@ -49,9 +49,9 @@ class Preference(NamedTuple):
     `against` the sample whose answer a person rejected, or empty."""
 
     source: Source
-    prompt: Sequence[Message]
-    chosen: Sequence[Message]
-    rejected: Sequence[Message]
+    prompt: Sequence[ExportedMessage]
+    chosen: Sequence[ExportedMessage]
+    rejected: Sequence[ExportedMessage]
     pair: str = ""
     against: str = ""
 
@@ -67,7 +67,7 @@ class Solved(NamedTuple):
         return self.right / self.rollouts
 
 
-class Example(NamedTuple):
+class TrainingExample(NamedTuple):
     """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
     message has more than role and content, and that there are no tools.
 
@@ -92,7 +92,7 @@ class Example(NamedTuple):
     tokens: Mapping[int, Tokens] = {}
 
 
-class Row(NamedTuple):
+class DataRow(NamedTuple):
     """One line of a data file. A trainer reads `prompt` and one of `sides`.
 
     `turn` is the index of the approved message where a conversation gives several rows, `pair` the stored pair of
@@ -102,8 +102,8 @@ class Row(NamedTuple):
 
     source: Source
     content: Mapping[str, object]
-    prompt: Sequence[Message]
-    sides: Sequence[Sequence[Message]]
+    prompt: Sequence[ExportedMessage]
+    sides: Sequence[Sequence[ExportedMessage]]
     pair: str = ""
     turn: int | None = None
     rejected: bool = False
@@ -140,7 +140,7 @@ class Format:
     about: str
     trained: str
     pairs: bool
-    rows: Callable[[Example], Iterable[Row | SkipReason]]
+    rows: Callable[[TrainingExample], Iterable[DataRow | SkipReason]]
     columns: Columns
     plain_columns: Columns
     parquet: bool | None = None
@@ -167,31 +167,31 @@ class Trainer:
     commands: Callable[[Sequence[DataFile]], Sequence[str]]
 
 
-def each_approved(example: Example) -> Iterable[tuple[int, Sequence[Message], Message]]:
+def each_approved(example: TrainingExample) -> Iterable[tuple[int, Sequence[ExportedMessage], ExportedMessage]]:
     messages = example.conversation.messages
     for index in example.conversation.approved:
         yield index, messages[:index], messages[index]
 
 
-def turn_of(example: Example, index: int) -> int | None:
+def turn_of(example: TrainingExample, index: int) -> int | None:
     """Return the index if the conversation has several approved messages, and so several rows."""
     return index if len(example.conversation.approved) > 1 else None
 
 
-def one_message_pairs(example: Example) -> Iterable[Preference | SkipReason]:
+def one_message_pairs(example: TrainingExample) -> Iterable[Preference | SkipReason]:
     """Yield the preferences whose sides are one message; whole trajectories are skipped."""
     for found in example.preferences:
         is_whole = isinstance(found, Preference) and (len(found.chosen) > 1 or len(found.rejected) > 1)
         yield SkipReason.WHOLE_TRAJECTORY if is_whole else found
 
 
-def preference_row(found: Preference, content: Mapping[str, object]) -> Row:
+def preference_row(found: Preference, content: Mapping[str, object]) -> DataRow:
     sides = [found.chosen, found.rejected]
     images = images_of([*found.prompt, *found.chosen, *found.rejected])
-    return Row(found.source, content, found.prompt, sides, found.pair, against=found.against, images=images)
+    return DataRow(found.source, content, found.prompt, sides, found.pair, against=found.against, images=images)
 
 
-def marked(example: Example) -> list[dict[str, object]]:
+def marked(example: TrainingExample) -> list[dict[str, object]]:
     """Return the messages with `train`, which is true for the approved ones alone."""
     _, messages, approved = example.conversation
     return [{**message, "train": index in approved} for index, message in enumerate(messages)]

@@ -12,11 +12,11 @@ from curation.exports.formats.row import (
     Column,
     Columns,
     DataFile,
-    Example,
+    DataRow,
     Format,
-    Row,
     Source,
     Trainer,
+    TrainingExample,
     each_approved,
     files_of,
     one_message_pairs,
@@ -27,7 +27,7 @@ from curation.exports.formats.row import (
     yaml,
 )
 from curation.exports.rows.images import are_asked, images_of, with_parts
-from curation.exports.rows.messages import Message, with_objects
+from curation.exports.rows.messages import ExportedMessage, with_objects
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.imports.layouts.rows.stepwise import write_text
 
@@ -37,21 +37,23 @@ _ANY: Column = ["json"]
 _PLAIN: Column = [PLAIN_MESSAGE]
 
 
-def _messages_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _messages_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     source, messages, _ = example.conversation
     content: dict[str, object] = {"messages": _written(messages)}
-    yield _placed(Row(source, with_tools(content, example.tools), messages, [[]], images=images_of(messages)))
+    yield _placed(DataRow(source, with_tools(content, example.tools), messages, [[]], images=images_of(messages)))
 
 
-def _completion_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _completion_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     for index, prompt, answer in each_approved(example):
         content = {"prompt": _written(prompt), "completion": with_objects([answer])}
         row = with_tools(content, example.tools)
         turn = turn_of(example, index)
-        yield _placed(Row(example.conversation.source, row, prompt, [[answer]], turn=turn, images=images_of(prompt)))
+        yield _placed(
+            DataRow(example.conversation.source, row, prompt, [[answer]], turn=turn, images=images_of(prompt))
+        )
 
 
-def _written(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
+def _written(messages: Sequence[ExportedMessage]) -> Sequence[Mapping[str, Any]]:
     """Return messages with objects as arguments. Images are parts without data, which TRL takes from `images`."""
     written = with_objects(messages)
     if written is messages:
@@ -59,14 +61,14 @@ def _written(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
     return [with_parts(message, lambda _: {"type": "image"}) if "images" in message else message for message in written]
 
 
-def _placed(row: Row) -> Row | SkipReason:
+def _placed(row: DataRow) -> DataRow | SkipReason:
     """TRL fills in images everywhere but in messages of tools."""
     if not row.images or are_asked([*row.prompt, *(message for side in row.sides for message in side)]):
         return row
     return SkipReason.NO_IMAGES
 
 
-def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _dpo_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     for found in example.preferences:
         if isinstance(found, SkipReason):
             yield found
@@ -76,7 +78,7 @@ def _dpo_rows(example: Example) -> Iterator[Row | SkipReason]:
         yield _placed(preference_row(found, with_tools(content, example.tools)))
 
 
-def _kto_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _kto_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     """Labels are unpaired: a rejected sample has rows of its own, and an approved one needs no other answer."""
     label = not example.rejected
     for index, prompt, answer in each_approved(example):
@@ -90,21 +92,21 @@ def _kto_rows(example: Example) -> Iterator[Row | SkipReason]:
 
 
 def _kto_row(
-    example: Example,
+    example: TrainingExample,
     source: Source,
-    prompt: Sequence[Message],
-    answer: Message,
+    prompt: Sequence[ExportedMessage],
+    answer: ExportedMessage,
     label: bool,
     *,
     pair: str = "",
     turn: int | None = None,
-) -> Row | SkipReason:
+) -> DataRow | SkipReason:
     content: Mapping[str, object] = {"prompt": _written(prompt), "completion": with_objects([answer]), "label": label}
     content = with_tools(content, example.tools)
-    return _placed(Row(source, content, prompt, [[answer]], pair, turn, not label, images=images_of(prompt)))
+    return _placed(DataRow(source, content, prompt, [[answer]], pair, turn, not label, images=images_of(prompt)))
 
 
-def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:
+def _stepwise_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     """A completion is everything from the last labelled step to this one: the label is on its end."""
     source, messages, _ = example.conversation
     labels = {index: label for index, label in sorted(example.labels.items()) if index < len(messages)}
@@ -122,7 +124,7 @@ def _stepwise_rows(example: Example) -> Iterator[Row | SkipReason]:
         "labels": [value >= RIGHT for value in labels.values()],
         "values": list(labels.values()),
     }
-    yield Row(source, content, messages[:first], [messages[first:start]])
+    yield DataRow(source, content, messages[:first], [messages[first:start]])
 
 
 SFT_MESSAGES = Format(

@@ -9,10 +9,10 @@ from curation.exports.formats.row import (
     MARKED_MESSAGE,
     SCRIPTS,
     DataFile,
-    Example,
+    DataRow,
     Format,
-    Row,
     Trainer,
+    TrainingExample,
     files_of,
     marked,
     sequence_length,
@@ -22,10 +22,10 @@ from curation.exports.formats.row import (
 _SCRIPT, _DATASET = "verl-sft.sh", "verl_dataset.py"
 
 
-def _rows(example: Example) -> Iterator[Row]:
+def _rows(example: TrainingExample) -> Iterator[DataRow]:
     source, messages, _ = example.conversation
     tools = orjson.dumps(example.tools).decode() if example.tools else None
-    yield Row(source, with_tools({"messages": marked(example)}, tools), messages, [[]])
+    yield DataRow(source, with_tools({"messages": marked(example)}, tools), messages, [[]])
 
 
 SFT = Format(

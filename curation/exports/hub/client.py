@@ -37,14 +37,14 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class HubCommit:
     oid: str
     url: str
 
 
 def push(
     *, repository: Repository, token: str, files: Mapping[str, Path], earlier: Sequence[str], message: str
-) -> Commit:
+) -> HubCommit:
     """Write all files in one commit, without those of `earlier` that are no longer among them.
 
     Pushing the same files again makes no commit and returns the one that has them. Raises `PushFailed`.
@@ -59,7 +59,7 @@ def push(
 
 def _push(
     api: HfApi, repository: Repository, files: Mapping[str, Path], earlier: Sequence[str], message: str
-) -> Commit:
+) -> HubCommit:
     name = repository.name
     try:
         info = api.dataset_info(name)
@@ -78,7 +78,7 @@ def _push(
     found = api.create_commit(
         name, operations, commit_message=message, repo_type=DATASET, parent_commit=info.sha, num_threads=2
     )
-    return Commit(found.oid, found.commit_url)
+    return HubCommit(found.oid, found.commit_url)
 
 
 @contextmanager

@@ -17,12 +17,12 @@ from curation.projects.audit import record
 from curation.projects.models import Project, Scope
 from curation.runs.kinds import (
     Estimate,
-    Fact,
     ItemFailed,
     Json,
     Kind,
     Pipeline,
     PlannedItem,
+    RunFact,
     Stage,
     StageOf,
     WorkContext,
@@ -60,7 +60,7 @@ class PushTasksParams(_Params):
     image: str = Field(IMAGE, max_length=255, description="The image that the machines of bundles begin from.")
 
 
-class Content(NamedTuple):
+class PushContent(NamedTuple):
     """The files of a push by their names in the repository, what they are in the audit log, and its facts."""
 
     files: Mapping[str, Path]
@@ -76,7 +76,7 @@ class _PushStage(StageOf[P]):
     name = "push"
     queue = "default"
 
-    def content(self, project: Project, folder: Path) -> Content:
+    def content(self, project: Project, folder: Path) -> PushContent:
         """Write the files into the folder. Raises `ItemFailed`."""
         raise NotImplementedError
 
@@ -129,24 +129,24 @@ class _PushStage(StageOf[P]):
 
 
 class PushStage(_PushStage[PushParams]):
-    def content(self, project: Project, folder: Path) -> Content:
+    def content(self, project: Project, folder: Path) -> PushContent:
         export = Export.objects.filter(project=project, pk=self._params.export, ready=True).first()
         if export is None:
             raise ItemFailed("The export was deleted.")
         files = {file.name: _checked_copy(file, folder / str(file.pk)) for file in export.files.all()}
         message = f"Export {export.pk}, manifest {export.manifest_sha256[:16]}"
-        return Content(files, f"export {export.pk}", message, {"manifest_sha256": export.manifest_sha256})
+        return PushContent(files, f"export {export.pk}", message, {"manifest_sha256": export.manifest_sha256})
 
 
 class PushTasksStage(_PushStage[PushTasksParams]):
-    def content(self, project: Project, folder: Path) -> Content:
+    def content(self, project: Project, folder: Path) -> PushContent:
         found = _dataset(project, self._params)
         tasks = found.write(folder)
         if not tasks:
             raise ItemFailed(f"No scenario can leave as a Harbor task: {'; '.join(found.skipped.values())[:500]}")
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         facts: Json = {"tasks": tasks, "skipped": len(found.skipped)}
-        return Content(files, "scenarios", f"{counted(tasks, 'Harbor task')} of {project.slug}", facts)
+        return PushContent(files, "scenarios", f"{counted(tasks, 'Harbor task')} of {project.slug}", facts)
 
 
 class PushRun(Kind[PushParams]):
@@ -180,12 +180,12 @@ class PushRun(Kind[PushParams]):
         files = len(run.result.get("files", []))
         return f"{counted(files, 'file')} of export {run.params['export']} pushed to {run.params['repository']}."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         result = run.result
-        commit = [Fact("Commit", result["commit"][:12], result["url"])] if "commit" in result else []
+        commit = [RunFact("Commit", result["commit"][:12], result["url"])] if "commit" in result else []
         export = reverse("export-page", args=[run.project.slug, run.params["export"]])
-        files = [Fact("Files", ", ".join(result["files"]))] if result.get("files") else []
-        return [Fact("Export", f"Export {run.params['export']}", export), *commit, *files]
+        files = [RunFact("Files", ", ".join(result["files"]))] if result.get("files") else []
+        return [RunFact("Export", f"Export {run.params['export']}", export), *commit, *files]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug = run.project.slug
@@ -225,8 +225,8 @@ class PushTasksRun(Kind[PushTasksParams]):
         tasks = sum(name.endswith("/task.toml") for name in run.result.get("files", []))
         return f"{counted(tasks, 'task')} pushed to {run.params['repository']}."
 
-    def results(self, run: Run) -> Sequence[Fact]:
-        return [Fact("Commit", run.result["commit"][:12], run.result["url"])] if "commit" in run.result else []
+    def results(self, run: Run) -> Sequence[RunFact]:
+        return [RunFact("Commit", run.result["commit"][:12], run.result["url"])] if "commit" in run.result else []
 
 
 def _dataset(project: Project, params: PushTasksParams) -> HarborDataset:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from curation.exports.formats.row import Example, Preference
+from curation.exports.formats.row import Preference, TrainingExample
 from curation.exports.hygiene.embed import Paraphrases
 from curation.exports.hygiene.held_out import (
     MOST_ROWS,
@@ -24,7 +24,7 @@ from curation.web.problems import Invalid
 from judging.contamination.contain import Containment
 from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level
-from judging.contamination.rows import EvalRow, TrainingRow
+from judging.contamination.rows import ComparedRow, TrainingRow
 
 # Characters of a prompt and of an answer that are kept.
 _SHOWN = 1_000
@@ -61,7 +61,7 @@ class _Reader:
     """Reads a held-out set once; the first pass builds the index of matches that samples may contain."""
 
     def __init__(
-        self, rows: Iterator[EvalRow], checkpoint: Callable[[], None], containment: Containment | None
+        self, rows: Iterator[ComparedRow], checkpoint: Callable[[], None], containment: Containment | None
     ) -> None:
         self._rows, self._checkpoint, self._containment = rows, checkpoint, containment
         self.count = 0
@@ -96,7 +96,7 @@ class HeldOutSets:
         return cls(find_held_out(project, recipe.held_out), project.settings.evaluation.volatile)
 
     def compare(self, filtered: Iterable[FilteredSample], checkpoint: Callable[[], None]) -> None:
-        bare: list[EvalRow] = []
+        bare: list[ComparedRow] = []
         samples: list[int] = []
         texts: dict[int, str] = {}
         for one in filtered:
@@ -123,7 +123,7 @@ class HeldOutSets:
                 containment.without_common(islice(texts.values(), CHUNK))
             for pk, text in texts.items():
                 for found in containment.find(text):
-                    around = EvalRow(found.excerpt, "", "")
+                    around = ComparedRow(found.excerpt, "", "")
                     self._add(pk, held_out, Match(0, found.row, (Level.CONTAINED,), around))
             self.figures[held_out.name] = {
                 "name": held_out.name,
@@ -159,7 +159,7 @@ class HeldOutSets:
         }
 
 
-def _conversations(example: Example, task_id: str) -> TrainingRow:
+def _conversations(example: TrainingExample, task_id: str) -> TrainingRow:
     """Return a sample's conversation, and the rejected side of each pair."""
     rejected = [found for found in example.preferences if isinstance(found, Preference)]
     sides = [example.conversation.messages, *([*pair.prompt, *pair.rejected] for pair in rejected)]
@@ -167,6 +167,6 @@ def _conversations(example: Example, task_id: str) -> TrainingRow:
     return TrainingRow([read_messages(side) for side in sides], task_id, origins)
 
 
-def _tells(levels: Sequence[Level], row: EvalRow) -> bool:
+def _tells(levels: Sequence[Level], row: ComparedRow) -> bool:
     """Return whether a match is more than the same short answer, such as `exit` below the same first paragraph."""
     return levels[0].contaminates and len(row.answer.split()) >= _FEWEST_WORDS.get(levels[0], 0)

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.runs.calls.targets import run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, LlmContext, PlannedItem, Write
 from curation.runs.models import CallText, Item, ItemState, Run
@@ -22,14 +22,14 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class EmbedJob:
-    target: Target
+    target: EndpointTarget
     texts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Paraphrases:
-    """`of` names for each task of `Tasks.others` those of `Tasks.searched` that are close to it. `missing` tasks of
-    either have no embedding: their call failed, or they are beyond the limit."""
+    """`of` names for each task of `EmbeddedTasks.others` those of `EmbeddedTasks.searched` that are close to it.
+    `missing` tasks of either have no embedding: their call failed, or they are beyond the limit."""
 
     of: Mapping[str, frozenset[str]]
     embedded: int = 0
@@ -37,7 +37,7 @@ class Paraphrases:
 
 
 @dataclass(frozen=True, slots=True)
-class Tasks:
+class EmbeddedTasks:
     """The tasks among which paraphrases of the `others` are searched. `beyond` are more than can be embedded."""
 
     searched: frozenset[str]
@@ -45,7 +45,7 @@ class Tasks:
     beyond: int
 
     @classmethod
-    def of(cls, searched: Iterable[str], others: Iterable[str]) -> "Tasks":
+    def of(cls, searched: Iterable[str], others: Iterable[str]) -> "EmbeddedTasks":
         """Read the first messages of users; each has its task first."""
         (own, more), (theirs, rest) = _first(searched), _first(others)
         return cls(own, theirs, more + rest)
@@ -58,10 +58,10 @@ class EmbedStage:
     # `vectors_of` does, also after the run was resumed.
     reads_texts = True
 
-    def __init__(self, endpoint: str, tasks: Callable[[Run], Tasks]) -> None:
+    def __init__(self, endpoint: str, tasks: Callable[[Run], EmbeddedTasks]) -> None:
         self._endpoint, self._tasks = endpoint, tasks
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._endpoint)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
@@ -74,12 +74,12 @@ class EmbedStage:
         return {item.pk: EmbedJob(target, item.data["texts"]) for item in items}
 
     async def work(self, context: LlmContext, item: Item, job: EmbedJob) -> Write:
-        request = Request([{"role": "user", "content": text} for text in job.texts], embed=True)
+        request = CompletionRequest([{"role": "user", "content": text} for text in job.texts], embed=True)
         answer = await context.ask(item, job.target, request)
         return lambda: {"call": answer.call_id}
 
 
-def paraphrases(run: Run, tasks: Tasks) -> Paraphrases:
+def paraphrases(run: Run, tasks: EmbeddedTasks) -> Paraphrases:
     """Return the pairs of tasks whose embeddings have a cosine of `evaluation.paraphrase_from` or more."""
     vectors, closest = vectors_of(run), run.settings.evaluation.paraphrase_from
     own, theirs = (sorted(found & vectors.keys()) for found in (tasks.searched, tasks.others))

@@ -6,9 +6,9 @@ from itertools import islice
 from django.db.models import Q
 
 from curation.exports.hygiene.contamination import HeldOutSets
-from curation.exports.hygiene.embed import Tasks, paraphrases
+from curation.exports.hygiene.embed import EmbeddedTasks, paraphrases
 from curation.exports.hygiene.held_out import find_held_out, read_messages
-from curation.exports.hygiene.plan import Plan, make_plan
+from curation.exports.hygiene.plan import ExportPlan, make_plan
 from curation.exports.models import ContaminatedSample, Export, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.filter import ExportFilter
@@ -19,7 +19,7 @@ from judging.contamination.rows import opening_of
 _AT_ONCE = 500
 
 
-def plan_export(*, export: Export, embedded: bool, checkpoint: Callable[[], None]) -> Plan:
+def plan_export(*, export: Export, embedded: bool, checkpoint: Callable[[], None]) -> ExportPlan:
     """Return the plan for the frozen samples of an export. `embedded`: its run has embeddings of all tasks."""
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export)
@@ -36,7 +36,7 @@ def plan_export(*, export: Export, embedded: bool, checkpoint: Callable[[], None
     )
 
 
-def export_tasks(export: Export) -> Tasks:
+def export_tasks(export: Export) -> EmbeddedTasks:
     """Return the tasks of the samples that may leave, and those of the held-out sets."""
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export)
@@ -47,10 +47,10 @@ def export_tasks(export: Export) -> Tasks:
         if one.lines and one.example is not None
     )
     sets = find_held_out(export.project, recipe.held_out)
-    return Tasks.of(own, (row.opening for held_out in sets for row in held_out.rows()))
+    return EmbeddedTasks.of(own, (row.opening for held_out in sets for row in held_out.rows()))
 
 
-def store_plan(*, export: Export, plan: Plan) -> None:
+def store_plan(*, export: Export, plan: ExportPlan) -> None:
     """Write the plan to the export and its frozen rows. Needs a transaction; repeating it changes nothing."""
     changed = Q(duplicate_of__isnull=False) | ~Q(over_cap="") | ~Q(contaminated="")
     FrozenRow.objects.filter(changed, export=export).update(duplicate_of=None, over_cap="", contaminated="")

@@ -12,12 +12,12 @@ from curation.exports.formats import FORMATS
 from curation.exports.formats.parts import parts_of, parts_of_messages
 from curation.exports.models import Export
 from curation.imports.sources.open import open_stored
-from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceError
+from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
 from curation.web.text.figures import counted
-from judging.contamination.rows import EvalRow
+from judging.contamination.rows import ComparedRow
 
 FIELD = "recipe.held_out"
 # More rows would not fit into the time of an export: each chunk of samples is compared with all of them.
@@ -31,7 +31,7 @@ class HeldOut:
 
     name: str
     label: str
-    rows: Callable[[], Iterator[EvalRow]]
+    rows: Callable[[], Iterator[ComparedRow]]
     made: Callable[[Sequence[int]], Mapping[int, frozenset[str]]] = lambda ids: {}
 
 
@@ -86,7 +86,7 @@ def said_of_short(rows: int) -> str:
     return f"{counted(rows, 'row')} {were} only, too short for a search inside longer texts." if rows else ""
 
 
-def row_digest(row: EvalRow) -> bytes:
+def row_digest(row: ComparedRow) -> bytes:
     whole = "\0".join([row.prompt, row.answer, row.task_id])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()
 
@@ -104,10 +104,10 @@ def _find_split(project: Project, rest: str) -> HeldOut:
     return HeldOut(f"export/{pk}/{split}", f"{split} of export {pk}", lambda: _read(best.stored_as))
 
 
-def _read(stored_as: str) -> Iterator[EvalRow]:
+def _read(stored_as: str) -> Iterator[ComparedRow]:
     try:
         with open_stored(stored_as) as opened:
-            for row in opened.reader.rows(Position()):
+            for row in opened.reader.rows(SourcePosition()):
                 if isinstance(row, BadRow):
                     raise SourceError(f"row {row.offset + 1}: {row.reason}")
                 yield from _answers(row.value)
@@ -115,7 +115,7 @@ def _read(stored_as: str) -> Iterator[EvalRow]:
         raise unknown_held_out(f"held-out rows cannot be read: {error}") from None
 
 
-def _answers(row: Mapping[str, Any]) -> Iterator[EvalRow]:
+def _answers(row: Mapping[str, Any]) -> Iterator[ComparedRow]:
     """Yield a row for each answer that a trainer learns. Of a row to be avoided only the prompt is known."""
     try:
         parts = [part for part in parts_of(row) if part.use != "rejected"]
@@ -125,9 +125,9 @@ def _answers(row: Mapping[str, Any]) -> Iterator[EvalRow]:
     learned = [number for number, part in enumerate(parts) if part.use == "learned" and part.role == "assistant"]
     task = str(row.get("instance_id") or row.get("scenario") or "")
     for number in learned:
-        yield EvalRow.of(texts[:number], texts[number][1], task, named_origins(row))
+        yield ComparedRow.of(texts[:number], texts[number][1], task, named_origins(row))
     if not learned:
-        yield EvalRow.of(texts, "", task, named_origins(row))
+        yield ComparedRow.of(texts, "", task, named_origins(row))
 
 
 def _export_choices(project: Project) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from curation.exports.recipes.splits import GroupKey, Splitting, choose_splittin
 from curation.exports.rows.filter import FilteredSample, Line
 from curation.exports.rows.queries import conversation_of
 from curation.exports.rows.skip_reasons import FrozenSample
-from curation.samples.models import UNSCORED, Sample, Status
+from curation.samples.models import UNSCORED, Sample, SampleStatus
 from curation.web.lists.id_list import IdList
 from judging.likeness.groups import Bands, Groups, bands_of, group_exact, group_near
 
@@ -29,7 +29,7 @@ _NAMED = ("repo", "instance_id", "source", "model")
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ExportPlan:
     """`duplicates` names for each sample that is left out the one that is kept, `over_caps` the field of its cap.
     `contaminated` are the samples that contain a held-out row; `contamination` are its figures, or None if the recipe
     names no held-out set."""
@@ -97,7 +97,7 @@ def make_plan(
     held_out: HeldOutSets,
     apply: Apply,
     checkpoint: Callable[[], None],
-) -> Plan:
+) -> ExportPlan:
     """Return the plan for the samples in `chunks`, which are those that may leave: approved and without a reason of
     their own to be left out. Signatures that are missing are made and stored.
 
@@ -117,9 +117,9 @@ def make_plan(
     over = over_cap((Candidate(row.sample_id, row.score, row.values) for row in kept), recipe.caps)
     splitting = _splitting([row.key for row in kept if row.sample_id not in over], recipe)
     if not held_out.sets:
-        return Plan(splitting, duplicates, over)
+        return ExportPlan(splitting, duplicates, over)
     contaminated = {pk: match for pk, match in held_out.matches.items() if pk not in duplicates and pk not in over}
-    return Plan(splitting, duplicates, over, contaminated, held_out.as_json(contaminated, left_out=leaves_out))
+    return ExportPlan(splitting, duplicates, over, contaminated, held_out.as_json(contaminated, left_out=leaves_out))
 
 
 def _duplicates(found: _Rows, recipe: Recipe, read_lines: ReadLines, checkpoint: Callable[[], None]) -> dict[int, int]:
@@ -217,7 +217,7 @@ def _capped_values(samples: Sequence[FrozenSample], recipe: Recipe) -> dict[int,
     found = {}
     for pk, axes, status, *named in rows.values_list("pk", "axes", "status", *_NAMED):
         fields = {**axes, **dict(zip(_NAMED, named, strict=True))}
-        label = f"{status} " if status == Status.REJECTED else ""
+        label = f"{status} " if status == SampleStatus.REJECTED else ""
         found[pk] = tuple(f"{label}{value}" if (value := fields.get(name)) else "" for name in recipe.caps)
     return found
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from curation.exports.models import SampleSignature
 from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollouts
 from curation.review.decisions.outcome import Reviewed, standing_approvals
-from curation.samples.models import Kind, Sample
-from curation.trajectories.recorded import Recorded, text_of
+from curation.samples.models import Sample, SampleKind
+from curation.trajectories.recorded import RecordedTexts, text_of
 from curation.web.lists.id_list import IdList
 from judging.contamination.normalise import normalised, without_ids
 from judging.contamination.words import with_blanks
@@ -174,7 +174,9 @@ def read_near(ids: Sequence[int]) -> list[bytes]:
 
 
 def _make(ids: Sequence[int], clean: Set[int], texts_of_approvals: Mapping[int, str]) -> Iterator[SignedSample]:
-    trajectories = set(Sample.objects.filter(pk__in=IdList(ids), kind=Kind.TRAJECTORY).values_list("pk", flat=True))
+    trajectories = set(
+        Sample.objects.filter(pk__in=IdList(ids), kind=SampleKind.TRAJECTORY).values_list("pk", flat=True)
+    )
     turns = [pk for pk in ids if pk not in trajectories]
     reviewed = Reviewed(turns, rejections=True)
     for pk, texts in zip(turns, read_duel_texts(turns, kings=reviewed.keeps_kings), strict=True):
@@ -224,7 +226,7 @@ def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signatu
     )
 
 
-def _session_signature(recorded: Recorded, *, is_clean: bool) -> Signature:
+def _session_signature(recorded: RecordedTexts, *, is_clean: bool) -> Signature:
     """Sign a session. Its history is what the agent was shown, without digits: times and process ids differ from run to
     run."""
     messages, positions = recorded.said()

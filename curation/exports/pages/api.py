@@ -8,7 +8,7 @@ from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
 from curation.exports.pages.contaminated import (
-    ContaminatedList,
+    ContaminatedSampleList,
     ContaminatedSampleOut,
     labels_of,
     line_of_row,
@@ -155,7 +155,7 @@ def list_duplicates(request: HttpRequest, export_id: str, params: Query[Duplicat
     response=Page[ContaminatedSampleOut],
     summary="Its samples that contain a held-out row",
 )
-def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedList]) -> Json:
+def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedSampleList]) -> Json:
     """With the held-out row that each contains. The recipe says whether they are left out or only counted."""
     _, export = _opened(request, export_id)
     rows = params.page(ContaminatedSample.objects.filter(export=export))

@@ -19,7 +19,7 @@ from pydantic import Field
 from curation.exports.files.write import EXCLUDED, FROZEN
 from curation.exports.models import Export
 from curation.exports.rows.skip_reasons import SkipReason
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict
 from curation.web.schemas import out
@@ -80,7 +80,7 @@ class ChangedRowOut:
 
 
 @dataclass(slots=True)
-class Comparison:
+class ExportComparison:
     """Counts of rows, by change and reason too, and the first `SHOWN` that differ. `moved` rows are the same in another
     split."""
 
@@ -120,12 +120,12 @@ def reason_sentence(code: str) -> str:
     return str((SkipReason(code) if code in SkipReason.values else ChangeReason(code)).label)
 
 
-def compare(*, before: Export, after: Export) -> Comparison:
+def compare(*, before: Export, after: Export) -> ExportComparison:
     """Return how `after` differs from `before`. Raises `Conflict` if one of them is not written yet."""
     return _compare(_samples(before), _samples(after), now=False)
 
 
-def compare_with_now(*, before: Export, now: Iterable[ComparedSample], until: float) -> Comparison:
+def compare_with_now(*, before: Export, now: Iterable[ComparedSample], until: float) -> ExportComparison:
     """Return how the samples `now` differ from those of `before`, up to the sample `until`."""
     old = (sample for sample in _samples(before) if sample.number <= until)
     return _compare(old, iter(now), now=True)
@@ -136,8 +136,8 @@ def compared(entry: Mapping[str, Any], skipped: Mapping[str, str]) -> ComparedSa
     return ComparedSample(int(entry["sample"]), rows, skipped, entry)
 
 
-def _compare(old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool) -> Comparison:
-    found = Comparison()
+def _compare(old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool) -> ExportComparison:
+    found = ExportComparison()
     pending: list[tuple[ComparedSample, ComparedSample]] = []
     left, right = next(old, _END), next(new, _END)
     while left != _END or right != _END:
@@ -180,7 +180,7 @@ def _key(row: dict[str, Any]) -> RowKey:
     return RowKey(row["format"], row["source"], pair, turn, "rejected" in row, against)
 
 
-def _add_changes(found: Comparison, sides: Sequence[tuple[ComparedSample, ComparedSample]], *, now: bool) -> None:
+def _add_changes(found: ExportComparison, sides: Sequence[tuple[ComparedSample, ComparedSample]], *, now: bool) -> None:
     gone = _gone([int(old.number) for old, new in sides if old.rows and not new.entry]) if now else {}
     for old, new in sides:
         for key in sorted(old.rows.keys() | new.rows.keys()):
@@ -232,8 +232,10 @@ def _text_reason(old: Mapping[str, Any], new: Mapping[str, Any]) -> ChangeReason
 def _gone(sample_ids: Sequence[int]) -> dict[int, str]:
     """Return why samples that the recipe matched are no longer among the approved ones that it matches."""
     found = dict(Sample.objects.filter(pk__in=IdList(sample_ids)).values_list("pk", "status"))
-    reasons = {Status.REJECTED: SkipReason.REJECTED, Status.APPROVED: ChangeReason.NOT_MATCHED}
+    reasons = {SampleStatus.REJECTED: SkipReason.REJECTED, SampleStatus.APPROVED: ChangeReason.NOT_MATCHED}
     return {
-        pk: reasons.get(Status(found[pk]), SkipReason.NOT_APPROVED).value if pk in found else ChangeReason.DELETED.value
+        pk: reasons.get(SampleStatus(found[pk]), SkipReason.NOT_APPROVED).value
+        if pk in found
+        else ChangeReason.DELETED.value
         for pk in sample_ids
     }

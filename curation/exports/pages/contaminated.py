@@ -12,7 +12,7 @@ from curation.web.schemas import out
 from judging.contamination.levels import Level
 
 
-class ContaminatedList(ListParams):
+class ContaminatedSampleList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("sample",)
     sort_columns: ClassVar[Mapping[str, str]] = {"sample": "sample_id"}
 

@@ -13,7 +13,7 @@ from curation.exports.recipes.recipe import LONGEST_TEMPLATE, PLAIN, SPLITS, Rec
 from curation.exports.rows.chat_template import NONE, reference_templates
 from curation.projects.models import Project
 from curation.samples.list.filters import SampleFilter, SampleList
-from curation.samples.models import SavedView, Status
+from curation.samples.models import SampleStatus, SavedView
 from curation.web.forms import ProblemForm
 from curation.web.lists.form_field import FilterField
 from curation.web.problems import FieldError, Invalid, Problem
@@ -74,7 +74,7 @@ class RecipeForm(ProblemForm):
         choices=[(name, name) for name in FORMATS], widget=forms.CheckboxSelectMultiple, initial=["sft-messages", "dpo"]
     )
     view = forms.ChoiceField(required=False, label="Saved view", help_text="Replaces the filter below.")
-    filter = FilterField(SampleFilter, required=False, label="Filter", initial={"status": Status.APPROVED.value})
+    filter = FilterField(SampleFilter, required=False, label="Filter", initial={"status": SampleStatus.APPROVED.value})
     train = forms.FloatField(initial=1.0, min_value=0, max_value=1, label="Train", widget=forms.NumberInput())
     val = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Val")
     test = forms.FloatField(initial=0.0, min_value=0, max_value=1, required=False, label="Test")

@@ -12,7 +12,7 @@ from curation.exports.files.write import CARD
 from curation.exports.hygiene.held_out import said_of_short
 from curation.exports.models import MANIFEST, Export
 from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
-from curation.exports.pages.preview import Preview
+from curation.exports.pages.preview import ExportPreview
 from curation.exports.pages.rendered import RenderedRow
 from curation.exports.rows.images import is_image
 from curation.exports.rows.skip_reasons import SkipReason
@@ -151,7 +151,7 @@ def export_page(export: Export) -> ExportPage:
     return ExportPage(export, live, 0, None, counts, files, archive, card, manifest, duplicates, contaminated, note)
 
 
-def preview_view(project: Project, found: Preview) -> CountsView:
+def preview_view(project: Project, found: ExportPreview) -> CountsView:
     note = ""
     if not found.exact:
         decided = "approved" if found.approved == found.decided else "decided"
@@ -165,7 +165,7 @@ def preview_view(project: Project, found: Preview) -> CountsView:
     )
 
 
-def _next_step(project: Project, found: Preview) -> tuple[str, str]:
+def _next_step(project: Project, found: ExportPreview) -> tuple[str, str]:
     if found.counts["exported"]:
         return ("", "")
     if found.approved:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curation.exports.files.counts import EXAMPLES, Counts
+from curation.exports.files.counts import EXAMPLES, ExportCounts
 from curation.exports.files.write import frozen_entry, frozen_row
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
-from curation.exports.hygiene.plan import Plan, make_plan
+from curation.exports.hygiene.plan import ExportPlan, make_plan
 from curation.exports.models import Export
-from curation.exports.pages.compare import ComparedSample, Comparison, compare_with_now, compared
+from curation.exports.pages.compare import ComparedSample, ExportComparison, compare_with_now, compared
 from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText, open_trial, template_of
@@ -21,7 +21,7 @@ from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.samples.blind import refuse_hidden, refuse_pending
-from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.lists.id_list import IdList
 from curation.web.text.figures import counted
 
@@ -35,7 +35,7 @@ MAX_EXPORTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ExportPreview:
     """`counts` as an export stores them, where `samples` are all that match the filter.
 
     If not `exact`, rows and reasons are those of the first `checked` of all `decided` samples: the approved ones, and
@@ -54,7 +54,7 @@ class Preview:
     rows: list[RenderedRow]
     contaminated: list[tuple[int, HeldOutMatch]]
     since: Export | None
-    changes: Comparison | None
+    changes: ExportComparison | None
 
 
 def last_export(project: Project, recipe: Recipe, name: str = "") -> Export | None:
@@ -75,13 +75,13 @@ def refuse_told_by(access: Access, recipe: Recipe) -> None:
     refuse_pending(access, current_rejected(access.project, recipe), "the preview")
 
 
-def preview(*, project: Project, recipe: Recipe, since: Export | None = None) -> Preview:
+def preview(*, project: Project, recipe: Recipe, since: Export | None = None) -> ExportPreview:
     """Count in a few seconds at most: up to `MAX_CHECKED` approved samples are filtered, the others only counted.
 
     The rows are compared with those of the export `since`.
     """
     matching = recipe.samples(project)
-    read = [Status.APPROVED, Status.REJECTED] if recipe.has_labels() else [Status.APPROVED]
+    read = [SampleStatus.APPROVED, SampleStatus.REJECTED] if recipe.has_labels() else [SampleStatus.APPROVED]
     decided = matching.filter(status__in=read)
     checked = current_samples(decided.order_by("pk")[:MAX_CHECKED])
     plan = _plan(project, recipe, checked)
@@ -105,10 +105,10 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     samples = matching.order_by().count()
     of_them = counts.samples if counts.samples < MAX_CHECKED else decided.order_by().count()
     for reason, rows in (
-        (SkipReason.REJECTED, matching.filter(status=Status.REJECTED)),
-        (SkipReason.NOT_APPROVED, matching.exclude(status__in=[Status.APPROVED, Status.REJECTED])),
+        (SkipReason.REJECTED, matching.filter(status=SampleStatus.REJECTED)),
+        (SkipReason.NOT_APPROVED, matching.exclude(status__in=[SampleStatus.APPROVED, SampleStatus.REJECTED])),
     ):
-        is_read = reason is SkipReason.REJECTED and Status.REJECTED in read
+        is_read = reason is SkipReason.REJECTED and SampleStatus.REJECTED in read
         if samples > of_them and not is_read and (count := rows.order_by().count()):
             counts.skipped[reason.value] += count
             first = rows.order_by("pk").values_list("pk", flat=True)[:EXAMPLES]
@@ -116,9 +116,9 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
     shown_counts: dict[str, Any] = {**counts.as_json(recipe, project.settings.balance), "samples": samples}
     if nothing := why_nothing(project, samples=samples, decided=of_them, exported=counts.exported):
         shown_counts["warnings"] = [nothing, *shown_counts["warnings"]]
-    return Preview(
+    return ExportPreview(
         counts=shown_counts,
-        approved=matching.filter(status=Status.APPROVED).order_by().count() if recipe.has_labels() else of_them,
+        approved=matching.filter(status=SampleStatus.APPROVED).order_by().count() if recipe.has_labels() else of_them,
         decided=of_them,
         checked=counts.samples,
         exact=counts.samples == of_them,
@@ -152,15 +152,15 @@ def why_nothing(project: Project, *, samples: int, decided: int, exported: int) 
 def _count(
     checked: Sequence[FrozenSample],
     recipe: Recipe,
-    plan: Plan,
+    plan: ExportPlan,
     template: TemplateText | None,
     export_filter: ExportFilter,
     consistency: Consistency,
     *,
     compares: bool,
-) -> tuple[Counts, dict[str, list[RenderedRow]], list[ComparedSample]]:
+) -> tuple[ExportCounts, dict[str, list[RenderedRow]], list[ComparedSample]]:
     """Return the counts of all rows, the first rows of each format, and the samples for a comparison."""
-    counts, now = Counts(plan=plan.as_json(), template=template), []
+    counts, now = ExportCounts(plan=plan.as_json(), template=template), []
     shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
     for start in range(0, len(checked), CHUNK):
         for filtered in export_filter.apply([plan.apply(sample) for sample in checked[start : start + CHUNK]]):
@@ -179,7 +179,7 @@ def _compared(filtered: FilteredSample) -> ComparedSample:
     return compared(entry, {name: reason.value for reason, names in filtered.skipped.items() for name in names})
 
 
-def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> Plan:
+def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> ExportPlan:
     """All samples are one chunk, so that held-out sets are read once."""
     matching = recipe.samples(project)
     export_filter = ExportFilter(project, recipe, read_frozen=lambda ids: _current(matching, ids))

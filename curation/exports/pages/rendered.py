@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from curation.exports.formats.parts import Part, parts_of
+from curation.exports.formats.parts import MessagePart, parts_of
 from curation.exports.rows.filter import Line
 
 # A longer message is shortened in the middle.
@@ -17,7 +17,7 @@ class RenderedRow:
     format: str
     split: str
     tokens: int
-    parts: list[Part]
+    parts: list[MessagePart]
 
 
 def rendered(line: Line, sample_id: int) -> RenderedRow:
@@ -25,7 +25,7 @@ def rendered(line: Line, sample_id: int) -> RenderedRow:
     return RenderedRow(str(sample_id), line.format, line.split, line.tokens, parts)
 
 
-def _shortened(part: Part) -> Part:
+def _shortened(part: MessagePart) -> MessagePart:
     if len(part.text) <= _SHOWN:
         return part
     cut = len(part.text) - _SHOWN

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 from ninja import Schema
 from pydantic import Field, model_validator
 
-from curation.exports.pages.compare import ChangedRowOut, Comparison
+from curation.exports.pages.compare import ChangedRowOut, ExportComparison
 from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
-from curation.exports.pages.preview import Preview
+from curation.exports.pages.preview import ExportPreview
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut
 from curation.web.lists.params import ArchivableList, named_list
@@ -216,7 +216,7 @@ class ExportPreviewOut(Schema):
     )
 
 
-def preview_out(found: Preview) -> dict[str, object]:
+def preview_out(found: ExportPreview) -> dict[str, object]:
     return {
         **found.counts,
         **{name: getattr(found, name) for name in ("approved", "checked", "exact", "bytes", "examples")},
@@ -226,6 +226,6 @@ def preview_out(found: Preview) -> dict[str, object]:
     }
 
 
-def comparison_out(found: Comparison) -> dict[str, object]:
+def comparison_out(found: ExportComparison) -> dict[str, object]:
     figures = {name: getattr(found, name) for name in ("added", "removed", "changed", "moved", "same")}
     return {**figures, "reasons": found.by_reason(), "rows": found.rows}

@@ -12,7 +12,7 @@ from curation.exports.hub.kind import NAME as PUSH
 from curation.exports.hub.kind import pushes_of
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
-from curation.exports.pages.contaminated import ContaminatedList, labels_of, line_of_row
+from curation.exports.pages.contaminated import ContaminatedSampleList, labels_of, line_of_row
 from curation.exports.pages.duplicates import DuplicateList, duplicate_lines, duplicates_of
 from curation.exports.pages.forms import RecipeForm, initial_of
 from curation.exports.pages.pages import export_page as page_of
@@ -201,7 +201,7 @@ def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResp
 def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     export = find(Export.objects.of(access.project), pk, "export")
     refuse_pending(access, export.samples(), f"export {export.pk}")
-    params = ContaminatedList.from_query(request.GET)
+    params = ContaminatedSampleList.from_query(request.GET)
     page = params.page(ContaminatedSample.objects.filter(export=export))
     context = {
         **list_context(request, params, page, f"/api/v1/exports/{export.pk}/contaminated"),

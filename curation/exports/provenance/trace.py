@@ -38,7 +38,7 @@ class FrozenLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One thing that model calls made: `kind` (answer, revision, verdict, trajectory, scenario) and `id` name it.
     `calls` are all of its attempts; none where it was imported or written by a person, or where its calls were deleted.
     """
@@ -58,7 +58,7 @@ class Trace:
     sample: Sample | None
     decisions: Sequence[Decision]
     revision: Revision | None
-    steps: Sequence[Step]
+    steps: Sequence[TraceStep]
 
     @property
     def calls(self) -> list[Call]:
@@ -135,37 +135,37 @@ def _stored(export: Export) -> str:
     return file.stored_as
 
 
-def _duel_steps(entry: Mapping[str, Any]) -> Iterator[Step]:
+def _duel_steps(entry: Mapping[str, Any]) -> Iterator[TraceStep]:
     """Yield the answers and verdicts that the export froze: a later run may have scored the duel again."""
     ids = [int(pk) for pk in entry.get("answers", ())]
     found = Answer.objects.select_related("call").in_bulk(ids)
     for answer in (found[pk] for pk in ids if pk in found):
         title = f"{Side(answer.side).label}'s answer by {answer.model}"
-        yield Step("answer", str(answer.pk), title, _attempts(answer.call))
+        yield TraceStep("answer", str(answer.pk), title, _attempts(answer.call))
     verdicts = Verdict.objects.filter(pk__in=entry.get("verdicts", ())).select_related("call")
     for verdict in verdicts.order_by("judge", "order"):
         title = f"Verdict by {verdict.judge}, {Order(verdict.order).label.lower()}"
-        yield Step("verdict", str(verdict.pk), title, _attempts(verdict.call))
+        yield TraceStep("verdict", str(verdict.pk), title, _attempts(verdict.call))
 
 
-def _rejected_steps(sample_id: str | None) -> Iterator[Step]:
+def _rejected_steps(sample_id: str | None) -> Iterator[TraceStep]:
     duels = Duel.objects.filter(sample=int(sample_id)) if sample_id else Duel.objects.none()
     for answer in (duel.challenger for duel in duels.select_related("challenger__call")):
-        yield Step("answer", str(answer.pk), f"Rejected answer by {answer.model}", _attempts(answer.call))
+        yield TraceStep("answer", str(answer.pk), f"Rejected answer by {answer.model}", _attempts(answer.call))
 
 
-def _revision_steps(revision: Revision | None) -> Iterator[Step]:
+def _revision_steps(revision: Revision | None) -> Iterator[TraceStep]:
     """Yield the approved revision and those that it revises, the newest first, as far as a model wrote their text."""
     while revision is not None:
         row = Suggestion.objects.filter(revision=revision).select_related("call").first()
         if row is not None:
             edited = "" if row.text == revision.text else ", edited"
             title = f"Revision {revision.number}, written by {row.model}{edited}"
-            yield Step("revision", str(revision.pk), title, _attempts(row.call))
+            yield TraceStep("revision", str(revision.pk), title, _attempts(row.call))
         revision = revision.parent
 
 
-def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
+def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[TraceStep]:
     trajectories = Q(sample_id=sample_id)
     if pair:
         trajectories |= Q(pk__in=Pair.objects.filter(pk=pair).values("rejected_id"))
@@ -173,13 +173,13 @@ def _trajectory_steps(sample_id: int, pair: str | None) -> Iterator[Step]:
     for trajectory in found:
         items = Item.objects.filter(run=trajectory.run, **trajectory.call_items)
         title = f"{'Rollout' if trajectory.scenario else 'Episode'} of {trajectory.subject} by {trajectory.model}"
-        yield Step("trajectory", str(trajectory.pk), title, _calls_of(items))
+        yield TraceStep("trajectory", str(trajectory.pk), title, _calls_of(items))
     for scenario in {row.scenario.pk: row.scenario for row in found if row.scenario}.values():
         written = Item.objects.filter(
             WRITES, run=scenario.run, state=ItemState.DONE, result__scenario=str(scenario.pk)
         ).order_by("pk")
         title = f"Scenario {scenario.name}, author: {scenario.authored_by or 'a person'}"
-        yield Step("scenario", str(scenario.pk), title, _calls_of(written))
+        yield TraceStep("scenario", str(scenario.pk), title, _calls_of(written))
 
 
 def _attempts(call: Call | None) -> list[Call]:

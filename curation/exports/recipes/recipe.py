@@ -26,7 +26,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.problems import FieldError, Invalid, NotFound
 from curation.web.schemas import StrictModel
 
@@ -35,7 +35,7 @@ PLAIN = "plain"
 LONGEST_TEMPLATE = 100_000
 # The names that are offered; others are allowed.
 SPLITS = ("train", "val", "test", "reserve")
-_APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
+_APPROVED, _REJECTED = SampleStatus.APPROVED.value, SampleStatus.REJECTED.value
 _SPLIT_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
 Rate = Annotated[float, Field(ge=0.0, le=1.0)]
 HeldOutName = Annotated[str, Field(pattern=r"^(split/\d{1,18}|export/\d{1,18}/[a-z][a-z0-9_]{0,19})$")]
@@ -257,12 +257,12 @@ def _once(values: list[T]) -> list[T]:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class StoredRecipe:
     row: SavedRecipe
     created: bool
 
 
-def save_recipe(*, access: Access, name: str, recipe: Recipe) -> Saved:
+def save_recipe(*, access: Access, name: str, recipe: Recipe) -> StoredRecipe:
     """Save the recipe under its name, replacing an earlier one of that name."""
     document = recipe.model_dump(mode="json")
     with transaction.atomic():
@@ -270,7 +270,7 @@ def save_recipe(*, access: Access, name: str, recipe: Recipe) -> Saved:
             project=access.project, name=name, defaults={"document": document, "created_by": access.user}
         )
         access.record("recipe.create" if created else "recipe.update", name, {"recipe": document})
-    return Saved(row, created)
+    return StoredRecipe(row, created)
 
 
 def delete_recipe(*, access: Access, name: str) -> None:

@@ -6,7 +6,7 @@ from django.db.models import Count
 
 from curation.exports.models import Round
 from curation.runs.models import LIVE, RunState
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.web.text.figures import counted
 
@@ -33,8 +33,8 @@ def progress_of(round_: Round) -> RoundProgress:
     """Read the state of a round from its runs and decisions."""
     rows = Trajectory.objects.filter(run=round_.rollout_id, keep=True).order_by()
     counted = dict(rows.values_list("sample__status").annotate(n=Count("id")))
-    kept, approved = sum(counted.values()), counted.get(Status.APPROVED.value, 0)
-    pending = counted.get(Status.PENDING.value, 0) + counted.get(Status.NEEDS_REFINE.value, 0)
+    kept, approved = sum(counted.values()), counted.get(SampleStatus.APPROVED.value, 0)
+    pending = counted.get(SampleStatus.PENDING.value, 0) + counted.get(SampleStatus.NEEDS_REFINE.value, 0)
     state, says = _state(round_, kept, approved, pending)
     return RoundProgress(state, says, kept, approved, pending)
 

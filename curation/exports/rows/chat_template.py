@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from curation.exports.formats.row import Example, Row
+from curation.exports.formats.row import DataRow, TrainingExample
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.messages import Message, with_objects
+from curation.exports.rows.messages import ExportedMessage, with_objects
 from curation.projects.models import Project
 from curation.web.problems import Invalid
 from judging.chat_template.template import ChatTemplate, Failure, TemplateRefused
@@ -66,22 +66,22 @@ def check_template(project: Project, recipe: Recipe) -> None:
         raise Invalid.at(_FIELD, f"is no chat template: {refused}") from None
 
 
-class Tried(NamedTuple):
+class TriedRow(NamedTuple):
     """A row of a format, and why it fails, or None."""
 
     format: str
     failure: Failure | None
 
 
-class Trial:
+class TemplateTrial:
     """Tries rows, those with the same messages once. After `most` rows it tries no more."""
 
     def __init__(self, template: ChatTemplate, *, most: int | None = None) -> None:
         self._template, self._left = template, most
-        self._example: Example | None = None
+        self._example: TrainingExample | None = None
         self._known: dict[tuple[int, ...], Failure | None] = {}
 
-    def try_out(self, name: str, row: Row, example: Example) -> list[Tried]:
+    def try_out(self, name: str, row: DataRow, example: TrainingExample) -> list[TriedRow]:
         """Return the result for a row, or nothing after the last try."""
         if self._left is not None:
             if self._left <= 0:
@@ -90,9 +90,9 @@ class Trial:
         if example is not self._example:
             self._example, self._known = example, {}
         failures = [self._side(row, side, example) for side in row.sides]
-        return [Tried(name, next(filter(None, failures), None))]
+        return [TriedRow(name, next(filter(None, failures), None))]
 
-    def _side(self, row: Row, side: Sequence[Message], example: Example) -> Failure | None:
+    def _side(self, row: DataRow, side: Sequence[ExportedMessage], example: TrainingExample) -> Failure | None:
         messages = [*row.prompt, *side]
         learned = [index for index in range(len(row.prompt), len(messages)) if messages[index]["role"] == "assistant"]
         learned = learned if side else list(example.conversation.approved)
@@ -103,10 +103,10 @@ class Trial:
 
 
 @contextmanager
-def open_trial(template: TemplateText | None, *, most: int | None = None) -> Iterator[Trial | None]:
+def open_trial(template: TemplateText | None, *, most: int | None = None) -> Iterator[TemplateTrial | None]:
     """Open a trial of at most so many rows, if there is a template. Raises `TemplateRefused`."""
     if template is None:
         yield None
         return
     with ChatTemplate(template.text) as opened:
-        yield Trial(opened, most=most)
+        yield TemplateTrial(opened, most=most)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import orjson
 
-from curation.exports.formats.row import Format, Row
-from curation.exports.rows.messages import Message, Tool
+from curation.exports.formats.row import DataRow, Format
+from curation.exports.rows.messages import ExportedMessage, Tool
 
 
-class Claim(NamedTuple):
+class PreferenceClaim(NamedTuple):
     """The statement of a row of a format with pairs about an answer to a prompt, and its opposite, 8 bytes of a digest
     each.
 
@@ -24,23 +24,27 @@ class Claim(NamedTuple):
     yields: bool
 
 
-def claim_of(form: Format, row: Row, tools: Sequence[Tool], group: str) -> Claim | None:
+def claim_of(form: Format, row: DataRow, tools: Sequence[Tool], group: str) -> PreferenceClaim | None:
     """Return the row's claim, or None if its format only has approved answers. Case and white space make no other
     answer, as for duplicates."""
     if form.of_groups:
         # Other samples of the scenario or task have the same row.
-        return Claim(_digest(form.name.encode(), group.encode()), b"", yields=False)
+        return PreferenceClaim(_digest(form.name.encode(), group.encode()), b"", yields=False)
     if not form.pairs:
         return None
     prompt = sha256(orjson.dumps([row.prompt, tools])).digest()
     sides = [_answer(side) for side in row.sides]
     if len(sides) == 2:
-        return Claim(_digest(prompt, *sides), _digest(prompt, *reversed(sides)), yields=True)
+        return PreferenceClaim(_digest(prompt, *sides), _digest(prompt, *reversed(sides)), yields=True)
     learned, avoided = _digest(prompt, b"+", *sides), _digest(prompt, b"-", *sides)
-    return Claim(avoided, learned, yields=True) if row.rejected else Claim(learned, avoided, yields=False)
+    return (
+        PreferenceClaim(avoided, learned, yields=True)
+        if row.rejected
+        else PreferenceClaim(learned, avoided, yields=False)
+    )
 
 
-def _answer(side: Sequence[Message]) -> bytes:
+def _answer(side: Sequence[ExportedMessage]) -> bytes:
     texts = [{**message, "content": " ".join(str(message.get("content") or "").casefold().split())} for message in side]
     return orjson.dumps(texts)
 

@@ -1,6 +1,6 @@
 """Consistency: no two rows of an export teach the opposite of one another, and all rows of a file have its columns."""
 
-from curation.exports.rows.claims import Claim
+from curation.exports.rows.claims import PreferenceClaim
 from curation.exports.rows.filter import FilteredSample, Line
 from curation.exports.rows.skip_reasons import SkipReason
 
@@ -60,7 +60,7 @@ class Consistency:
         if not filtered.skipped.get(SkipReason.DUPLICATE, [""]):
             del filtered.skipped[SkipReason.DUPLICATE]
 
-    def _is_contradicted(self, claim: Claim) -> bool:
+    def _is_contradicted(self, claim: PreferenceClaim) -> bool:
         """Note the claim, and return whether its row is left out because another row says the opposite."""
         contradicted = claim.opposite in self._claims
         self._claims.add(claim.says)
@@ -68,7 +68,7 @@ class Consistency:
             self.is_late = True
         return contradicted and claim.yields
 
-    def _reason(self, line: Line, claim: Claim) -> SkipReason | None:
+    def _reason(self, line: Line, claim: PreferenceClaim) -> SkipReason | None:
         if self._is_contradicted(claim):
             return SkipReason.CONTRADICTED
         if not line.rejected and claim.opposite:

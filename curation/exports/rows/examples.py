@@ -4,13 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from curation.exports.formats.row import Approved, Example, Preference, Source
+from curation.exports.formats.row import Approved, Preference, Source, TrainingExample
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.messages import BadHistory, Message, Tool, answer_message, conversation, trained_turns
+from curation.exports.rows.messages import (
+    BadHistory,
+    ExportedMessage,
+    Tool,
+    answer_message,
+    conversation,
+    trained_turns,
+)
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.session import Rival, SessionTexts, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
-from curation.review.decisions.outcome import Answered, Outcome
+from curation.review.decisions.outcome import AnsweredSide, SampleOutcome
 from curation.review.models import Pick
 from curation.web.database.json_columns import read_column
 from judging.messages import add_call_ids, calls_text, split_calls, tool_names, without_calls
@@ -22,10 +29,10 @@ NO_VALUES: Mapping[int, float] = MappingProxyType({})
 class RejectedAnswer(NamedTuple):
     sample_id: int
     text: str
-    message: Message
+    message: ExportedMessage
 
 
-def rejected_answer(sample_id: int, texts: DuelTexts, outcome: Outcome, recipe: Recipe) -> RejectedAnswer:
+def rejected_answer(sample_id: int, texts: DuelTexts, outcome: SampleOutcome, recipe: Recipe) -> RejectedAnswer:
     """Raises `BadHistory`."""
     tools = cast(list[Tool], read_column(texts.tools)) if texts.tools != "[]" else []
     text = outcome.chosen_text
@@ -33,8 +40,13 @@ def rejected_answer(sample_id: int, texts: DuelTexts, outcome: Outcome, recipe: 
 
 
 def turn_example(
-    texts: DuelTexts, outcome: Outcome, recipe: Recipe, *, rivals: Sequence[RejectedAnswer] = (), rejected: bool = False
-) -> Example:
+    texts: DuelTexts,
+    outcome: SampleOutcome,
+    recipe: Recipe,
+    *,
+    rivals: Sequence[RejectedAnswer] = (),
+    rejected: bool = False,
+) -> TrainingExample:
     """Return the turn with its answer, which a person approved, or `rejected`. `rivals` are the rejected answers to its
     prompt. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
     keep = recipe.reasoning == "keep"
@@ -65,10 +77,10 @@ def turn_example(
             if isinstance(other, Preference):
                 add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
     if rejected:
-        return Example(Approved("decisions", messages, [len(messages) - 1]), (), tools, plain, rejected=True)
+        return TrainingExample(Approved("decisions", messages, [len(messages) - 1]), (), tools, plain, rejected=True)
     marked = () if history.messages is texts.history else trained_turns(texts.history)
     learned = (*marked, len(messages) - 1)
-    return Example(Approved("duels", messages, learned), others, tools, plain)
+    return TrainingExample(Approved("duels", messages, learned), others, tools, plain)
 
 
 def session_example(
@@ -78,7 +90,7 @@ def session_example(
     *,
     rejected: bool = False,
     values: Mapping[int, float] = NO_VALUES,
-) -> Example:
+) -> TrainingExample:
     """Return a session up to its last approved message. A person approved, or `rejected`, all of the agent's own steps
     that are not marked. `values` of steps label those that no person labelled. Raises `BadHistory`."""
     approved = session.approved()
@@ -93,7 +105,7 @@ def session_example(
     plain = not tools and all(side.plain for side in sides)
     source: Source = "decisions" if rejected else "scenarios"
     conversation, labels = Approved(source, messages, approved), session.labels(values)
-    return Example(conversation, pairs, tools, plain, rejected, labels, tokens=session.tokens())
+    return TrainingExample(conversation, pairs, tools, plain, rejected, labels, tokens=session.tokens())
 
 
 def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReason:
@@ -101,7 +113,9 @@ def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReaso
     return found if isinstance(found, SkipReason) else Preference("scenarios", *found, str(rival.pair_id))
 
 
-def _rejected(outcome: Outcome, sources: Sequence[Source], *, alone: bool) -> Iterator[tuple[Source, str] | SkipReason]:
+def _rejected(
+    outcome: SampleOutcome, sources: Sequence[Source], *, alone: bool
+) -> Iterator[tuple[Source, str] | SkipReason]:
     """`alone`: the prompt has no rejected answer either."""
     if "duels" in sources:
         if outcome.pick == _DRAW:
@@ -123,13 +137,13 @@ class _Answers:
         self._sides = [texts.challenger] if texts.king is None else [texts.challenger, texts.king]
         self._tools, self._reasoning = tools, reasoning
 
-    def message(self, text: str) -> Message:
+    def message(self, text: str) -> ExportedMessage:
         for side in self._sides:
             if side.text == text:
                 return self._recorded(text, side)
         return self._revision(text)
 
-    def _recorded(self, text: str, side: Answered) -> Message:
+    def _recorded(self, text: str, side: AnsweredSide) -> ExportedMessage:
         reasoning = side.reasoning if self._reasoning else ""
         if not side.tool_calls:
             return answer_message(text, (), reasoning)
@@ -138,7 +152,7 @@ class _Answers:
             raise BadHistory(SkipReason.NOT_AS_APPROVED)
         return answer_message(without_calls(text, side.tool_calls), side.tool_calls, reasoning)
 
-    def _revision(self, text: str) -> Message:
+    def _revision(self, text: str) -> ExportedMessage:
         names = tool_names(self._tools, [side.tool_calls for side in self._sides])
         if not names:
             return answer_message(text, [], "")

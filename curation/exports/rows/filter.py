@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
-from curation.exports.formats.row import Columns, Example, Format, Row, Solved
+from curation.exports.formats.row import Columns, DataRow, Format, Solved, TrainingExample
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
-from curation.exports.rows.chat_template import Trial, Tried
-from curation.exports.rows.claims import Claim, claim_of
+from curation.exports.rows.chat_template import TemplateTrial, TriedRow
+from curation.exports.rows.claims import PreferenceClaim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
@@ -25,8 +25,8 @@ from curation.exports.rows.messages import BadHistory, length
 from curation.exports.rows.metadata import METADATA, metadata_of
 from curation.exports.rows.queries import (
     DuelTexts,
+    ExportedRollout,
     PairKey,
-    Rollout,
     approved_sessions,
     read_duel_texts,
     read_rollouts,
@@ -38,16 +38,16 @@ from curation.exports.rows.session import Rivals, ends_in, rollout_reason, sessi
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, estimated_tokens, sample_reason
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval, Decider, Reviewed, kept_side
+from curation.review.decisions.outcome import AnsweredSide, Approval, Decider, Reviewed, kept_side
 from curation.review.models import Decision, Pick
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.trajectories.imported.document import with_review, write_document
 from curation.trajectories.imported.images import with_data
 from curation.trajectories.probe.values import step_rates
 from curation.web.lists.id_list import IdList
 from judging.scan.scan import rule_set_version
 
-_TRAJECTORY = Kind.TRAJECTORY.value
+_TRAJECTORY = SampleKind.TRAJECTORY.value
 _LINE = orjson.OPT_APPEND_NEWLINE
 # Returns the frozen samples among some ids, in the order of their ids.
 ReadFrozen = Callable[[Sequence[int]], Sequence[FrozenSample]]
@@ -69,7 +69,7 @@ class Line(NamedTuple):
     against: str
     tokens: int
     data: bytes
-    claim: Claim | None
+    claim: PreferenceClaim | None
     images: Sequence[str] | None = None
 
 
@@ -85,12 +85,12 @@ class FilteredSample:
     lines: list[Line] = field(default_factory=list)
     repeated: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
-    rollout: Rollout | None = None
+    rollout: ExportedRollout | None = None
     approval: Approval | None = None
     deciders: Sequence[Decider] = ()
     reviewers: Sequence[str] = ()
-    example: Example | None = None
-    tried: list[Tried] = field(default_factory=list)
+    example: TrainingExample | None = None
+    tried: list[TriedRow] = field(default_factory=list)
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def skip(self, reason: SkipReason, name: str) -> None:
@@ -124,7 +124,7 @@ class ExportFilter:
         *,
         read_frozen: ReadFrozen | None = None,
         level: Level = "instance_id",
-        trial: Trial | None = None,
+        trial: TemplateTrial | None = None,
         with_images: Collection[str] = (),
     ) -> None:
         self._recipe, self._export, self._level, self._trial = recipe, export, level, trial
@@ -277,7 +277,7 @@ class ExportFilter:
         self._add_rows(filtered, data, example, data.reviewed.reviewers(sample.sample_id), rollout.conversation)
         return None
 
-    def _solved(self, data: "_ChunkData", rollout: Rollout) -> Solved | None:
+    def _solved(self, data: "_ChunkData", rollout: ExportedRollout) -> Solved | None:
         """Return the difficulty of the rollout's group, if its rewards differ and the recipe takes it."""
         found = data.solved.get(rollout.conversation)
         low, high = self._recipe.solve_rate
@@ -299,7 +299,12 @@ class ExportFilter:
         return _Target(split, data.screen(filtered).metadata(metadata))
 
     def _add_rows(
-        self, filtered: FilteredSample, data: "_ChunkData", example: Example, reviewers: Sequence[str], group: str
+        self,
+        filtered: FilteredSample,
+        data: "_ChunkData",
+        example: TrainingExample,
+        reviewers: Sequence[str],
+        group: str,
     ) -> None:
         target = self._target(filtered, data, reviewers, group)
         filtered.example, filtered.reviewers = example, reviewers
@@ -317,7 +322,7 @@ class ExportFilter:
                     filtered.skip(reason, form.name)
 
     def _add_row(
-        self, filtered: FilteredSample, form: Format, row: Row, example: Example, target: _Target
+        self, filtered: FilteredSample, form: Format, row: DataRow, example: TrainingExample, target: _Target
     ) -> SkipReason | None:
         characters = length(row.prompt) + max(map(length, row.sides))
         if example.tools:
@@ -344,7 +349,7 @@ class ExportFilter:
         filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim, images))
         return None
 
-    def _content(self, form: Format, row: Row, target: _Target) -> Mapping[str, object] | None:
+    def _content(self, form: Format, row: DataRow, target: _Target) -> Mapping[str, object] | None:
         """Return the row with its metadata and its images, or None if one of them has no content."""
         content = {**row.content, **target.metadata} if target.metadata and form.columns else row.content
         if row.images and form.images == "inline":
@@ -355,7 +360,7 @@ class ExportFilter:
         return content
 
 
-def _document(rollout: Rollout, project_id: int) -> dict[str, object]:
+def _document(rollout: ExportedRollout, project_id: int) -> dict[str, object]:
     """Return the ATIF document of a trajectory, with its decision and its end."""
     name = rollout.source_id or str(rollout.trajectory_id)
     model = "" if rollout.is_imported else rollout.model
@@ -402,7 +407,7 @@ class _ChunkData:
         self.axes: Mapping[int, Mapping[str, str]] = dict(axes) if ids else {}
         self.answers: Mapping[int, Sequence[RejectedAnswer]] = {}
 
-    def is_as_approved(self, approval: Approval, rollout: Rollout) -> bool:
+    def is_as_approved(self, approval: Approval, rollout: ExportedRollout) -> bool:
         """Return whether the stored session is the approved one: by its digest, if that was found before, else by the
         hash of what it says."""
         if self._sessions.get(rollout.sample_id) == (approval.text_sha256, rollout.digest):
@@ -412,7 +417,7 @@ class _ChunkData:
     def screen(self, filtered: FilteredSample) -> Screen:
         return Screen(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)
 
-    def found_clean(self, approval: Approval, texts: DuelTexts | None, other: Answered | None) -> None:
+    def found_clean(self, approval: Approval, texts: DuelTexts | None, other: AnsweredSide | None) -> None:
         """Note that the scan found nothing, so that the next export need not look. A session has no `texts`."""
         self._clean.append(
             Decision(

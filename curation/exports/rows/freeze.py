@@ -13,7 +13,7 @@ from curation.exports.rows.queries import PairKey
 from curation.exports.rows.skip_reasons import CURRENT_COLUMNS, FROZEN_FIELDS, FrozenSample
 from curation.projects.models import Project
 from curation.review.decisions.outcome import with_approved_revision
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Pair
 from curation.web.lists.id_list import IdList
 
@@ -97,7 +97,7 @@ def current_rejected(project: Project, recipe: Recipe) -> QuerySet[Sample]:
     """Return the samples of the trajectories that are rejected in the recipe's pairs now, for a preview."""
     if not recipe.wants_pairs():
         return Sample.objects.none()
-    approved = recipe.samples(project).filter(status=Status.APPROVED).order_by()
+    approved = recipe.samples(project).filter(status=SampleStatus.APPROVED).order_by()
     pairs = Pair.objects.filter(chosen__sample_id__in=approved.values("pk"))
     return Sample.objects.filter(pk__in=pairs.values("rejected__sample_id"))
 

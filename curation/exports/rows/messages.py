@@ -23,7 +23,7 @@ THINKING = re.compile(r"\s*<(think|thinking)>(?P<text>.*?)</\1>\s*", re.DOTALL)
 Tool = dict[str, object]
 
 
-class Message(TypedDict, total=False):
+class ExportedMessage(TypedDict, total=False):
     role: str
     content: str
     reasoning_content: str
@@ -33,10 +33,10 @@ class Message(TypedDict, total=False):
     images: tuple[str, ...]
 
 
-class Conversation(NamedTuple):
+class ExportedMessages(NamedTuple):
     """Messages; `plain` if none has more than role and content."""
 
-    messages: list[Message]
+    messages: list[ExportedMessage]
     plain: bool
 
 
@@ -46,7 +46,7 @@ class BadHistory(Exception):
         self.reason = reason
 
 
-def conversation(history: object, *, reasoning: bool = False, is_written: bool = False) -> Conversation:
+def conversation(history: object, *, reasoning: bool = False, is_written: bool = False) -> ExportedMessages:
     """Return the history of a prompt as the files have it; the calls of one that `is_written` have that form already.
     Raises `BadHistory`.
 
@@ -56,14 +56,14 @@ def conversation(history: object, *, reasoning: bool = False, is_written: bool =
     if not isinstance(history, list):
         raise BadHistory(SkipReason.BAD_MESSAGE)
     if _is_plain(history):
-        return Conversation(history, True)
+        return ExportedMessages(history, True)
     messages = [
         message if is_written and _is_final(message) else _read(message, reasoning, is_written) for message in history
     ]
     if not any(message["content"].strip() for message in messages):
         raise BadHistory(SkipReason.EMPTY_PROMPT)
     add_call_ids(cast(list[dict[str, Any]], messages))
-    return Conversation(messages, max(map(len, messages)) == 2)
+    return ExportedMessages(messages, max(map(len, messages)) == 2)
 
 
 def trained_turns(history: object) -> list[int]:
@@ -73,7 +73,7 @@ def trained_turns(history: object) -> list[int]:
     return [index for index, message in enumerate(messages) if isinstance(message, dict) and message.get("train")]
 
 
-def length(messages: Sequence[Message]) -> int:
+def length(messages: Sequence[ExportedMessage]) -> int:
     """Return the number of characters that a model reads in the messages."""
     characters = 0
     for message in messages:
@@ -85,9 +85,9 @@ def length(messages: Sequence[Message]) -> int:
     return characters
 
 
-def answer_message(text: str, calls: Sequence[object], reasoning: str) -> Message:
+def answer_message(text: str, calls: Sequence[object], reasoning: str) -> ExportedMessage:
     """Return an assistant message without empty keys."""
-    message: Message = {"role": "assistant", "content": text}
+    message: ExportedMessage = {"role": "assistant", "content": text}
     if reasoning:
         message["reasoning_content"] = reasoning
     if calls:
@@ -95,7 +95,7 @@ def answer_message(text: str, calls: Sequence[object], reasoning: str) -> Messag
     return message
 
 
-def with_objects(messages: Sequence[Message]) -> Sequence[Mapping[str, Any]]:
+def with_objects(messages: Sequence[ExportedMessage]) -> Sequence[Mapping[str, Any]]:
     """Return messages whose tool arguments are objects. Arguments that are no JSON stay text."""
     if max(map(len, messages), default=2) == 2:
         return messages
@@ -117,7 +117,7 @@ def _with_object(call: object) -> object:
     return {**given, "function": function}
 
 
-def call_order_reason(messages: Sequence[Message]) -> SkipReason | None:
+def call_order_reason(messages: Sequence[ExportedMessage]) -> SkipReason | None:
     """Return why an API that checks tool calls would refuse the messages, or None: each call is answered before the
     next other message, and each tool's message answers a call. Calls of the last message need no answer."""
     waiting: set[str] = set()
@@ -157,7 +157,7 @@ def _is_final(message: Mapping[str, Any]) -> bool:
     return "<think" not in content and (keys == _CALL_KEYS or (keys == _KEYS and bool(content.strip())))
 
 
-def _read(message: object, reasoning: bool, is_written: bool) -> Message:
+def _read(message: object, reasoning: bool, is_written: bool) -> ExportedMessage:
     if not isinstance(message, dict):
         raise BadHistory(SkipReason.BAD_MESSAGE)
     role = ROLES.get(message.get("role", ""))
@@ -177,7 +177,7 @@ def _read(message: object, reasoning: bool, is_written: bool) -> Message:
         if calls and is_written:
             return {**answer_message(content, (), thought), "tool_calls": calls}
         return answer_message(content, _sequence(calls) if calls else (), thought)
-    kept: Message = {"role": role, "content": content}
+    kept: ExportedMessage = {"role": role, "content": content}
     if images:
         kept["images"] = images
     if role == "tool":

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from curation.exports.formats.row import Columns
-from curation.exports.rows.queries import Rollout
+from curation.exports.rows.queries import ExportedRollout
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED
 from curation.trajectories.imported.save import main_reward
@@ -31,7 +31,7 @@ METADATA: Columns = {
 def metadata_of(
     sample: FrozenSample,
     reviewers: Sequence[str],
-    rollout: Rollout | None,
+    rollout: ExportedRollout | None,
     kept: Mapping[str, str],
     guarantee: int | None,
 ) -> dict[str, object]:

@@ -15,9 +15,9 @@ from curation.duels.models import Duel, Opponent
 from curation.duels.prompts.sessions import Sessions
 from curation.exports.formats.row import Solved
 from curation.exports.models import SampleSignature
-from curation.review.decisions.outcome import Answered, reference_answer
+from curation.review.decisions.outcome import AnsweredSide, reference_answer
 from curation.trajectories.models import NEVER_NEGATIVE, Pair, Trajectory
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from curation.web.database.json_columns import read_column
 from curation.web.lists.id_list import IdList
 from judging.messages import Message, ToolCall
@@ -34,8 +34,8 @@ class DuelTexts(NamedTuple):
     history: Sequence[Message]
     tools: str
     sha256: str
-    challenger: Answered
-    king: Answered | None
+    challenger: AnsweredSide
+    king: AnsweredSide | None
     source: str
     row_offset: int
 
@@ -83,25 +83,25 @@ def _side_columns(side: str) -> list[str | Combinable]:
     return [f"{side}__text__text", f"{side}__text__thinking", Cast(f"{side}__text__tool_calls", TextField())]
 
 
-def _side(text: str, thinking: str, calls: str) -> Answered:
-    return Answered(text, thinking, () if calls == "[]" else cast(list[ToolCall], read_column(calls)))
+def _side(text: str, thinking: str, calls: str) -> AnsweredSide:
+    return AnsweredSide(text, thinking, () if calls == "[]" else cast(list[ToolCall], read_column(calls)))
 
 
-def _king_or_reference(text: str | None, thinking: str, calls: str, reference: str | None) -> Answered | None:
+def _king_or_reference(text: str | None, thinking: str, calls: str, reference: str | None) -> AnsweredSide | None:
     if reference is not None:
         return reference_answer(read_column(reference))
     return None if text is None else _side(text, thinking, calls)
 
 
 def _text_columns(path: str) -> list[Combinable]:
-    return [Cast(f"{path}text__{name}", TextField()) for name in Recorded._fields]
+    return [Cast(f"{path}text__{name}", TextField()) for name in RecordedTexts._fields]
 
 
-def _recorded(*columns: str) -> Recorded:
-    return Recorded(*map(_object, columns))
+def _recorded(*columns: str) -> RecordedTexts:
+    return RecordedTexts(*map(_object, columns))
 
 
-class Rollout(NamedTuple):
+class ExportedRollout(NamedTuple):
     """A trajectory and the current state of its scenario. `axes` are the scenario's, `own_axes` those of the sandbox's
     record. An episode on a server has no scenario but an `environment` and an `own_task`; all axes are its own. An
     imported run has neither scenario nor environment. `metadata` is empty unless it was asked for. `digest` is that of
@@ -127,7 +127,7 @@ class Rollout(NamedTuple):
     own_axes: dict[str, object]
     rewards: dict[str, float]
     metadata: dict[str, object]
-    recorded: Recorded
+    recorded: RecordedTexts
     digest: bytes
 
     @property
@@ -157,7 +157,7 @@ def conversation_of(scenario_id: int | None, task: str) -> str:
     return f"task {task}" if scenario_id is None else f"scenario {scenario_id}"
 
 
-def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Iterator[Rollout | None]:
+def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Iterator[ExportedRollout | None]:
     """Yield the trajectory of each sample, or None if it was deleted. The ids ascend."""
     columns = [
         *("sample_id", "pk", "scenario_id", "outcome", "keep", "terminal", "bundle_sha256", "scenario__status"),
@@ -170,10 +170,10 @@ def read_rollouts(sample_ids: Sequence[int], *, metadata: bool = False) -> Itera
     return _one_per_id((_rollout(row) for row in rows), sample_ids)
 
 
-def _rollout(row: tuple[Any, ...]) -> Rollout:
+def _rollout(row: tuple[Any, ...]) -> ExportedRollout:
     texts = row[-3:]
     digest = blake2b("\n".join(texts).encode(), digest_size=16).digest()
-    return Rollout._make((*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest))
+    return ExportedRollout._make((*row[:-7], *map(_object, row[-7:-3]), _recorded(*texts), digest))
 
 
 def approved_sessions(sample_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
@@ -215,7 +215,7 @@ class RejectedSide(NamedTuple):
     outcome: str
     bundle_sha256: str
     sample_status: str | None
-    recorded: Recorded
+    recorded: RecordedTexts
 
 
 def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:

@@ -8,7 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from curation.duels.models import Duel
 from curation.review.imports.write import MODEL
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.lists.id_list import IdList, KeyList
 
 # A prompt by its id; of an imported answer by the history that it follows, because each row has a prompt of its own.
@@ -24,7 +24,7 @@ class Answering(NamedTuple):
 def has_approved_rival() -> Exists:
     """Return the condition that an approved sample answers the prompt of a sample as well."""
     own = Duel.objects.filter(sample=OuterRef("pk"))
-    approved = Duel.objects.filter(sample__status=Status.APPROVED, project=OuterRef("project"))
+    approved = Duel.objects.filter(sample__status=SampleStatus.APPROVED, project=OuterRef("project"))
     same = approved.filter(prompt=OuterRef("prompt"))
     imported = approved.filter(challenger__model=MODEL, challenger__fingerprint=OuterRef("challenger__fingerprint"))
     return Exists(own.filter(Exists(same) | (Q(challenger__model=MODEL) & Exists(imported))))
@@ -32,7 +32,7 @@ def has_approved_rival() -> Exists:
 
 def rejected_rivals(sample_ids: Sequence[int]) -> Mapping[int, Sequence[int]]:
     """Return the rejected samples that answer the prompt of each sample, by id. Three queries at most."""
-    return _answering_the_same(sample_ids, Q(sample__status=Status.REJECTED))
+    return _answering_the_same(sample_ids, Q(sample__status=SampleStatus.REJECTED))
 
 
 def answers_of_same_prompts(sample_ids: Sequence[int]) -> set[int]:

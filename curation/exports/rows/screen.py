@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar, cast
 
-from curation.exports.formats.row import Example, Preference
+from curation.exports.formats.row import Preference, TrainingExample
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.llm.client.tokens import without_tokens
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import Answered, Approval
+from curation.review.decisions.outcome import AnsweredSide, Approval
 from curation.review.models import Clearance
 from curation.samples.scans.store import text_sha256
 from curation.web.lists.id_list import IdList
 from judging.scan.mask import Masks, without_numbers
 from judging.scan.rules import CONTROL, PII, SECRET, Kind
-from judging.scan.scan import Finding, rule_set_version, scan, texts_of
+from judging.scan.scan import ScanFinding, rule_set_version, scan, texts_of
 
 T = TypeVar("T")
 ACTIONS = KEPT_OUT, MASKED, CLEARED, WARNED = "kept_out", "masked", "cleared", "warned"
@@ -36,9 +36,9 @@ class Screen:
     cleared: Cleared
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     masks: Masks = field(default_factory=Masks)
-    found: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    found: dict[str, tuple[ScanFinding, ...]] = field(default_factory=dict)
 
-    def findings(self, text: str) -> tuple[Finding, ...]:
+    def findings(self, text: str) -> tuple[ScanFinding, ...]:
         if text not in self.found:
             self.found[text] = scan(text)
         return self.found[text]
@@ -76,7 +76,7 @@ class Screen:
                         kinds.add(finding.kind)
         return next((REASONS[kind] for kind in REASONS if kind in kinds), None)
 
-    def example(self, example: Example) -> Example | SkipReason:
+    def example(self, example: TrainingExample) -> TrainingExample | SkipReason:
         """Return an example masked, or why it may not leave. A preference whose rejected side may not leave is replaced
         by the reason; its other messages are those of the conversation."""
         conversation = example.conversation
@@ -112,7 +112,7 @@ class Screen:
             return SkipReason.IDENTICAL
         return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
 
-    def _action(self, text: str, finding: Finding, *, is_said: bool) -> str:
+    def _action(self, text: str, finding: ScanFinding, *, is_said: bool) -> str:
         if (finding.rule, text_sha256(text[finding.start : finding.end])) in self.cleared:
             return CLEARED
         if finding.kind == CONTROL and not is_said:
@@ -127,7 +127,7 @@ def _by_speaker(messages: Sequence[Mapping[str, object]]) -> tuple[list[object],
     ]
 
 
-def is_clean_turn(approval: Approval, texts: DuelTexts, other: Answered | None) -> bool:
+def is_clean_turn(approval: Approval, texts: DuelTexts, other: AnsweredSide | None) -> bool:
     """Return whether the scan at the approval read this prompt and this other answer under the current rules and found
     nothing. The approved answer is compared by its own hash, and the answer that it replaced was read as well."""
     if approval.scan_rules != rule_set_version() or texts.sha256 != approval.prompt_sha256:

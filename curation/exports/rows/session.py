@@ -8,34 +8,34 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from curation.exports.rows.messages import BadHistory, Message, conversation
-from curation.exports.rows.queries import PairKey, RejectedSide, Rollout, read_rejected_sides
+from curation.exports.rows.messages import BadHistory, ExportedMessage, conversation
+from curation.exports.rows.queries import ExportedRollout, PairKey, RejectedSide, read_rejected_sides
 from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_reason
 from curation.imports.layouts.session import Step
 from curation.llm.client.tokens import NAMES, Tokens
-from curation.samples.models import Status as SampleStatus
-from curation.scenarios.models import Status as ScenarioStatus
-from curation.trajectories.models import BY_MACHINE, NEVER_NEGATIVE, Label, Outcome, Strategy
-from curation.trajectories.recorded import Recorded, text_of
+from curation.samples.models import SampleStatus
+from curation.scenarios.models import ScenarioStatus
+from curation.trajectories.models import BY_MACHINE, NEVER_NEGATIVE, Outcome, ProcessLabel, Strategy
+from curation.trajectories.recorded import RecordedTexts, text_of
 from curation.trajectories.shell import action_of
 from judging.messages import Message as ChatMessage
-from sandbox.agent.pairs import Divergence, Side, pair_sides
+from sandbox.agent.pairs import Divergence, PairSide, pair_sides
 
 _WHOLE = Strategy.WHOLE_TRAJECTORY.value
 _ADMITTED, _DRY_RUN = ScenarioStatus.ADMITTED.value, ScenarioStatus.DRY_RUN.value
 _APPROVED, _INFRA = SampleStatus.APPROVED.value, Outcome.INFRA_ERROR.value
-_CORRECT = Label.CORRECT.value
+_CORRECT = ProcessLabel.CORRECT.value
 _BY_MACHINE = frozenset(outcome.value for outcome in BY_MACHINE)
 _NEVER_NEGATIVE = frozenset(outcome.value for outcome in NEVER_NEGATIVE)
 
 
-class Preference(NamedTuple):
-    prompt: list[Message]
-    chosen: list[Message]
-    rejected: list[Message]
+class SessionPreference(NamedTuple):
+    prompt: list[ExportedMessage]
+    chosen: list[ExportedMessage]
+    rejected: list[ExportedMessage]
 
 
-def rollout_reason(rollout: Rollout, *, rejected: bool = False) -> SkipReason | None:
+def rollout_reason(rollout: ExportedRollout, *, rejected: bool = False) -> SkipReason | None:
     """Return why a trajectory is skipped, or None. The current version of its scenario must be proven by the gate:
     people edit scenarios because something is wrong with them. Of an imported run the approval decides alone. One that
     a person `rejected` need not be kept, but a failure of the machine is no example of anything."""
@@ -61,8 +61,8 @@ class SessionTexts(NamedTuple):
     """A session as it was recorded, with its messages, the position of the step of each, and whether none of them has
     more than role and content."""
 
-    recorded: Recorded
-    messages: list[Message]
+    recorded: RecordedTexts
+    messages: list[ExportedMessage]
     positions: list[int]
     plain: bool
 
@@ -111,7 +111,7 @@ class SessionTexts(NamedTuple):
             if self.messages[index]["role"] == "assistant" and any(map(metrics[step].get, NAMES))
         }
 
-    def side(self, step: int, *, whole: bool) -> list[Message]:
+    def side(self, step: int, *, whole: bool) -> list[ExportedMessage]:
         """Return the message of a step of the agent, or all from there to the last one of the assistant."""
         first = self.first_of(step)
         end = first + 1
@@ -121,7 +121,7 @@ class SessionTexts(NamedTuple):
         return self.messages[first:end]
 
 
-def session_texts(recorded: Recorded, *, is_shell: bool, reasoning: bool) -> SessionTexts:
+def session_texts(recorded: RecordedTexts, *, is_shell: bool, reasoning: bool) -> SessionTexts:
     """Return a session as messages. Raises `BadHistory`, and for a shell unless an orientation is followed by
     alternating commands and outputs."""
     if not recorded.steps:
@@ -176,10 +176,10 @@ class Rivals:
         self._rows = read_rejected_sides([key.pair_id for key in keys])
         self._row = next(self._rows, None)
 
-    def of(self, rollout: Rollout) -> list[Rival]:
+    def of(self, rollout: ExportedRollout) -> list[Rival]:
         return [self._rival(pair_id, rollout) for pair_id in self._pairs.get(rollout.sample_id, ())]
 
-    def _rival(self, pair_id: int, rollout: Rollout) -> Rival:
+    def _rival(self, pair_id: int, rollout: ExportedRollout) -> Rival:
         while self._row is not None and (self._row.sample_id, self._row.pair_id) < (rollout.sample_id, pair_id):
             self._row = next(self._rows, None)
         row = self._row
@@ -187,7 +187,7 @@ class Rivals:
             return Rival(pair_id, "", 0, SkipReason.CHANGED)
         return Rival(pair_id, row.strategy, row.at, self._side(row, rollout))
 
-    def _side(self, row: RejectedSide, rollout: Rollout) -> SessionTexts | SkipReason:
+    def _side(self, row: RejectedSide, rollout: ExportedRollout) -> SessionTexts | SkipReason:
         if row.outcome in _NEVER_NEGATIVE:
             return SkipReason.NO_NEGATIVE
         # Of imported runs a verifier said which one failed, so both may be approved.
@@ -201,7 +201,7 @@ class Rivals:
             return bad.reason
 
 
-def preference(chosen: SessionTexts, rival: Rival) -> Preference | SkipReason:
+def preference(chosen: SessionTexts, rival: Rival) -> SessionPreference | SkipReason:
     """Return the pair as messages, or why it makes no preference. The sides must first differ in a step of the agent,
     at `at` or, of whole trajectories, later.
 
@@ -211,7 +211,7 @@ def preference(chosen: SessionTexts, rival: Rival) -> Preference | SkipReason:
     rejected, at, whole = rival.side, rival.at, rival.strategy == _WHOLE
     if isinstance(rejected, SkipReason):
         return rejected
-    found = pair_sides(Side(chosen.recorded.steps, ""), Side(rejected.recorded.steps, ""))
+    found = pair_sides(PairSide(chosen.recorded.steps, ""), PairSide(rejected.recorded.steps, ""))
     if not isinstance(found, Divergence) or found.at < at or (found.at > at and not whole):
         return SkipReason.NO_DIVERGENCE
     reason = pair_reason(chosen.text_at(found.at), rejected.text_at(found.at))
@@ -221,4 +221,4 @@ def preference(chosen: SessionTexts, rival: Rival) -> Preference | SkipReason:
     if not chosen.is_learned(at, end):
         return SkipReason.NOT_LEARNED
     sides = (chosen.side(at, whole=whole), rejected.side(at, whole=whole))
-    return Preference(chosen.messages[: chosen.first_of(at)], *sides)
+    return SessionPreference(chosen.messages[: chosen.first_of(at)], *sides)

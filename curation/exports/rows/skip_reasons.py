@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from django.db import models
 
-from curation.samples.models import LEAKS, Bucket, Flag, Status
+from curation.samples.models import LEAKS, Bucket, Flag, SampleStatus
 from judging.answers.read import OPENS_THINKING, OPENS_TOLD
 
 CHARACTERS_PER_TOKEN = 4
@@ -88,7 +88,7 @@ class SkipReason(models.TextChoices):
 
 
 # Constants, because a lookup on the enumeration costs more than the comparison, for every row.
-_APPROVED, _REJECTED = Status.APPROVED.value, Status.REJECTED.value
+_APPROVED, _REJECTED = SampleStatus.APPROVED.value, SampleStatus.REJECTED.value
 _UNPARSED = Bucket.UNPARSED.value
 _LEAK, _INFRA = int(LEAKS), Flag.INFRA.value
 

@@ -23,7 +23,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from curation.imports.intake.watched import Folder, WatchedState
+from curation.imports.intake.watched import WatchedFolder, WatchedState
 from curation.imports.kinds import ImportParams
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.open import open_stored
@@ -53,7 +53,7 @@ def take_files() -> list[Run]:
     if settings.WATCH_FOLDER is None:
         return []
     runs: list[Run] = []
-    with Folder.at(settings.WATCH_FOLDER) as root:
+    with WatchedFolder.at(settings.WATCH_FOLDER) as root:
         for folder in root.inner():
             project = Project.objects.filter(slug=folder.name, archived_at=None, deleting_at=None).first()
             if project is None:
@@ -65,7 +65,7 @@ def take_files() -> list[Run]:
     return runs
 
 
-def _take_all(project: Project, kind: str, folder: Folder) -> list[Run]:
+def _take_all(project: Project, kind: str, folder: WatchedFolder) -> list[Run]:
     found = [_take(project, kind, folder, name, state) for name, state in _quiet(folder)]
     for done in folder.inner(DONE):
         found += [_take_grown(project, kind, done, name, state, folder) for name, state in _quiet(done, since=DAY)]
@@ -73,7 +73,12 @@ def _take_all(project: Project, kind: str, folder: Folder) -> list[Run]:
 
 
 def _take(
-    project: Project, kind: str, folder: Folder, name: str, seen: WatchedState, owner: Folder | None = None
+    project: Project,
+    kind: str,
+    folder: WatchedFolder,
+    name: str,
+    seen: WatchedState,
+    owner: WatchedFolder | None = None,
 ) -> Run | None:
     """Import one file with the options in `owner`, or else in its folder. None if it is not as it was seen, if its
     content was imported before, or if it cannot be imported: then the reason is beside it."""
@@ -109,7 +114,7 @@ def _take(
     return None if before else run
 
 
-def _options(folder: Folder) -> dict[str, Any]:
+def _options(folder: WatchedFolder) -> dict[str, Any]:
     """Return the options of a folder's imports. Raises `Problem` for a file that has none."""
     if OPTIONS not in dict(folder.files()):
         return {}
@@ -120,7 +125,9 @@ def _options(folder: Folder) -> dict[str, Any]:
     return found
 
 
-def _take_grown(project: Project, kind: str, done: Folder, name: str, seen: WatchedState, owner: Folder) -> Run | None:
+def _take_grown(
+    project: Project, kind: str, done: WatchedFolder, name: str, seen: WatchedState, owner: WatchedFolder
+) -> Run | None:
     taken = AuditEntry.objects.filter(project=project, action=TAKEN, data__kind=kind, data__inode=seen.inode)
     last = taken.order_by("-id").first()
     run = None
@@ -143,7 +150,7 @@ def _run_of(project: Project, kind: str, digest: str) -> Run | None:
     return Run.objects.filter(pk__in=[entry.data["run"] for entry in taken]).first()
 
 
-def _move(folder: Folder, name: str, into: str, reason: str) -> None:
+def _move(folder: WatchedFolder, name: str, into: str, reason: str) -> None:
     """Move a file into a folder beside it, under a free name, and write the reason beside it. One in `done/` stays."""
     if folder.name == DONE:
         if into == FAILED:
@@ -164,7 +171,7 @@ def _move(folder: Folder, name: str, into: str, reason: str) -> None:
             _explain(folder, name, reason)
 
 
-def _explain(folder: Folder, name: str, reason: str) -> None:
+def _explain(folder: WatchedFolder, name: str, reason: str) -> None:
     where = folder.path_of(name)
     logger.warning("WATCH_FOLDER: %s: %s", where, printable(reason))
     try:
@@ -173,7 +180,7 @@ def _explain(folder: Folder, name: str, reason: str) -> None:
         logger.error("WATCH_FOLDER: the reason beside %s cannot be written: %s", where, error.strerror)
 
 
-def _quiet(folder: Folder, *, since: float | None = None) -> Iterator[tuple[str, WatchedState]]:
+def _quiet(folder: WatchedFolder, *, since: float | None = None) -> Iterator[tuple[str, WatchedState]]:
     """Yield the files that a sweep `QUIET_SECONDS` or more ago saw as they are now, only those changed in the last
     `since` seconds."""
     files = {
@@ -192,5 +199,5 @@ def _quiet(folder: Folder, *, since: float | None = None) -> Iterator[tuple[str,
             yield name, state
 
 
-def _key(folder: Folder, name: str) -> str:
+def _key(folder: WatchedFolder, name: str) -> str:
     return f"watched:{hashlib.sha256(folder.raw_path_of(name)).hexdigest()}"

@@ -19,7 +19,7 @@ LONGEST_WAIT_NS = 15 * 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """A stored log record: its JSON, when its batch arrived in nanoseconds, the key of the batch, the call that it is a
     part of, whether it ends that call, and its own time in nanoseconds."""
 
@@ -31,24 +31,24 @@ class Record:
     time: int
 
     @classmethod
-    def of(cls, line: bytes, arrived: int, batch: str) -> "Record":
+    def of(cls, line: bytes, arrived: int, batch: str) -> "LogRecord":
         given = orjson.loads(line)
         return cls(line, arrived, batch, call_of(given), ends_call(given), time_of(given))
 
 
-def whole_calls(records: Sequence[Record], *, now: int) -> tuple[list[bytes], list[Record]]:
+def whole_calls(records: Sequence[LogRecord], *, now: int) -> tuple[list[bytes], list[LogRecord]]:
     """Return one OTLP document for each call that has all its records, and the records that wait for others.
 
     An exporter that got no answer sends a request again, so a record that is there twice counts once.
     """
     documents: list[bytes] = []
-    calls: dict[tuple[str, str], list[Record]] = {}
+    calls: dict[tuple[str, str], list[LogRecord]] = {}
     for record in records:
         if record.call is None:
             documents.append(_document([record]))
         else:
             calls.setdefault(record.call, []).append(record)
-    waiting: list[Record] = []
+    waiting: list[LogRecord] = []
     for parts in calls.values():
         first, last = (pick(record.arrived for record in parts) for pick in (min, max))
         settled = any(record.ends for record in parts) and now - last >= SETTLE_NS
@@ -60,6 +60,6 @@ def whole_calls(records: Sequence[Record], *, now: int) -> tuple[list[bytes], li
     return documents, waiting
 
 
-def _document(records: Sequence[Record]) -> bytes:
+def _document(records: Sequence[LogRecord]) -> bytes:
     lines = b",".join(record.line for record in records)
     return b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[' + lines + b"]}]}]}"

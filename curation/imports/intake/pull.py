@@ -16,20 +16,20 @@ from django.utils import timezone
 from pydantic import BaseModel, BeforeValidator, Field
 
 from curation.imports.intake.otlp import is_sampled
-from curation.imports.intake.services import PullFailed, Service, TraceSource
+from curation.imports.intake.services import PullFailed, TraceService, TraceSource
 from curation.imports.intake.spool import import_pulled, keep_batch, keep_pulled
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.stored import hold_uploads
 from curation.llm.endpoints.keys import rules_of
 from curation.projects.models import Project
 from curation.runs.kinds import (
-    Fact,
     ItemFailed,
     Json,
     Kind,
     Pipeline,
     PlannedItem,
     Preset,
+    RunFact,
     Stage,
     StageOf,
     WorkContext,
@@ -117,7 +117,9 @@ class PullStage(StageOf[PullParams]):
         until = datetime.fromisoformat(run.result["until"])
         share = project.settings.intake.share
         try:
-            with Service(source, secret, since=params.since, until=until, checkpoint=context.checkpoint) as service:
+            with TraceService(
+                source, secret, since=params.since, until=until, checkpoint=context.checkpoint
+            ) as service:
                 while not progress.ended:
                     page = service.page(progress.cursor)
                     calls = [row for row in page.rows if is_sampled(row, share)]
@@ -183,10 +185,10 @@ class PullRun(Kind[PullParams]):
         read = counted(run.result.get("read", 0), "span")
         return f"{read} read, {counted(stored, 'model call')} stored{others}.{then}"
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         figures = {"read": "Spans read", "stored": "Model calls stored", "unreadable": "Unreadable spans"}
-        numbers = [Fact(words, f"{run.result[name]:,}") for name, words in figures.items() if name in run.result]
-        return [Fact("Source", run.result["source"]), Fact("Calls before", run.result["until"]), *numbers]
+        numbers = [RunFact(words, f"{run.result[name]:,}") for name, words in figures.items() if name in run.result]
+        return [RunFact("Source", run.result["source"]), RunFact("Calls before", run.result["until"]), *numbers]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         return [("Show the imports", f"{reverse('run-list', args=[run.project.slug])}?kind=import")]

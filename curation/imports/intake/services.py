@@ -52,7 +52,7 @@ class TraceSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TracePage:
     """`rows` are the model calls among `read` spans or observations, of which some are `unreadable`. The last page has
     no `cursor`."""
 
@@ -62,7 +62,7 @@ class Page:
     cursor: str
 
 
-class Service:
+class TraceService:
     """A server between two times: `since` is included, `until` is not. `checkpoint` raises when the run is stopped."""
 
     def __init__(
@@ -78,13 +78,13 @@ class Service:
         self._since, self._until = since, until
         self._client = httpx.Client(timeout=TIMEOUT, transport=CheckedTransport(IMPORTS))
 
-    def __enter__(self) -> "Service":
+    def __enter__(self) -> "TraceService":
         return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def page(self, cursor: str) -> Page:
+    def page(self, cursor: str) -> TracePage:
         """Return the page at a cursor, the first one at ''. Raises `PullFailed`."""
         if self._source.service == "phoenix":
             return self._phoenix(cursor)
@@ -95,19 +95,19 @@ class Service:
         except _NotThere:
             return self._langfuse_v1(1)
 
-    def _phoenix(self, cursor: str) -> Page:
+    def _phoenix(self, cursor: str) -> TracePage:
         path = f"/v1/projects/{quote(self._source.project, safe='')}/spans"
         query = {**self._between("start_time", "end_time"), "limit": str(PHOENIX_ROWS)}
         answer = self._read(path, query | ({"cursor": cursor} if cursor else {}))
         return _page(answer, is_model_call, str(answer.get("next_cursor") or ""))
 
-    def _langfuse(self, cursor: str) -> Page:
+    def _langfuse(self, cursor: str) -> TracePage:
         query = {**self._between("fromStartTime", "toStartTime"), "type": "GENERATION"}
         query |= {"fields": "core,basic,io", "limit": str(LANGFUSE_ROWS)}
         answer = self._read("/api/public/v2/observations", query | ({"cursor": cursor} if cursor else {}))
         return _page(answer, _is_observation, str(_object(answer.get("meta")).get("cursor") or ""))
 
-    def _langfuse_v1(self, number: int) -> Page:
+    def _langfuse_v1(self, number: int) -> TracePage:
         query = {**self._between("fromStartTime", "toStartTime"), "type": "GENERATION"}
         query |= {"page": str(number), "limit": str(LANGFUSE_V1_ROWS)}
         answer = self._read("/api/public/observations", query)
@@ -175,7 +175,7 @@ class _NotThere(PullFailed):
     """The server has no such address."""
 
 
-def _page(answer: Json, wanted: Callable[[object], bool], cursor: str) -> Page:
+def _page(answer: Json, wanted: Callable[[object], bool], cursor: str) -> TracePage:
     rows = listed(answer.get("data"))
     calls: list[Json] = []
     unreadable = 0
@@ -185,7 +185,7 @@ def _page(answer: Json, wanted: Callable[[object], bool], cursor: str) -> Page:
                 calls.append(cast(Json, row))
         except Unreadable:
             unreadable += 1
-    return Page(calls, len(rows), unreadable, cursor)
+    return TracePage(calls, len(rows), unreadable, cursor)
 
 
 def _is_observation(row: object) -> bool:

@@ -22,7 +22,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.dispatch import receiver
 
-from curation.imports.intake.log_records import Record, whole_calls
+from curation.imports.intake.log_records import LogRecord, whole_calls
 from curation.imports.kinds import ImportParams
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
@@ -138,7 +138,7 @@ def _join_records(keys: Sequence[str], joined: IO[bytes]) -> dict[str, list[byte
             if batches and size > MOST_RECORD_BYTES:
                 break
             batches[key] = batch.read().splitlines()
-    records = [Record.of(line, _time_of(key), key) for key, lines in batches.items() for line in lines]
+    records = [LogRecord.of(line, _time_of(key), key) for key, lines in batches.items() for line in lines]
     calls, waiting = whole_calls(records, now=time.time_ns())
     joined.writelines(line + b"\n" for line in calls)
     rest: dict[str, list[bytes]] = {key: [] for key in batches}

@@ -43,7 +43,7 @@ class WatchedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class WatchedFolder:
     """`path` is for messages only."""
 
     descriptor: int
@@ -51,11 +51,11 @@ class Folder:
 
     @classmethod
     @contextmanager
-    def at(cls, path: Path) -> Iterator["Folder"]:
+    def at(cls, path: Path) -> Iterator["WatchedFolder"]:
         yield from cls._opened(os.open(path, IS_FOLDER), path)
 
     @contextmanager
-    def enter(self, name: str, *, create: bool = False) -> Iterator["Folder"]:
+    def enter(self, name: str, *, create: bool = False) -> Iterator["WatchedFolder"]:
         """Open a folder in this one. Raises `OSError` if it is a link or no folder."""
         if create:
             with suppress(FileExistsError):
@@ -63,7 +63,7 @@ class Folder:
         yield from self._opened(os.open(name, IS_FOLDER, dir_fd=self.descriptor), self.path / name)
 
     @classmethod
-    def _opened(cls, descriptor: int, path: Path) -> Iterator["Folder"]:
+    def _opened(cls, descriptor: int, path: Path) -> Iterator["WatchedFolder"]:
         try:
             yield cls(descriptor, path)
         finally:
@@ -73,7 +73,7 @@ class Folder:
     def name(self) -> str:
         return self.path.name
 
-    def inner(self, only: str = "") -> Iterator["Folder"]:
+    def inner(self, only: str = "") -> Iterator["WatchedFolder"]:
         """Yield the folders in it, open; those whose names are not text, and those that cannot be opened, are left."""
         for name, found in self._entries():
             if not stat.S_ISDIR(found.st_mode) or printable(name) != name or name != (only or name):
@@ -111,7 +111,7 @@ class Folder:
         with os.fdopen(descriptor, "rb") as file:
             yield file
 
-    def move(self, name: str, target: "Folder") -> str:
+    def move(self, name: str, target: "WatchedFolder") -> str:
         """Move the file that has this name now under a free name; return that name."""
         stem, suffix = Path(name).stem, Path(name).suffix
         free, number = name, 1

@@ -10,7 +10,7 @@ import orjson
 
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
-from curation.imports.sources.rows import Position, RowRefused
+from curation.imports.sources.rows import RowRefused, SourcePosition
 from curation.web.text.json_size import parse_inner
 
 MB = 1024 * 1024
@@ -28,7 +28,7 @@ class Files:
     open: Callable[[str], BinaryIO]
     longest: int = 64 * MB
     main: str = ""
-    after: Position = Position()
+    after: SourcePosition = SourcePosition()
     became: dict[str, str] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
 

@@ -39,18 +39,18 @@ from curation.imports.layouts.assistants import (
 )
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
-from curation.imports.layouts.groups import LINES, Group, Kind, folders_above, group_files, number_of
+from curation.imports.layouts.groups import LINES, FileGroup, GroupKind, folders_above, group_files, number_of
 from curation.imports.layouts.images import Beside
 from curation.imports.layouts.messages.autogen import is_event
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.rows.envelopes import rows_in
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, repo_of
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, repo_of
 from curation.imports.sources.array import split_array
-from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
+from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
 
-START = Position()
+START = SourcePosition()
 # The calls of a trace repeat what was said before, so a trace may be as many times as long as a row.
 _TRACE = 4
 _TRAJECTORY = re.compile(r"(?P<instance>[^/]+)\.traj(\.json)?")
@@ -76,16 +76,16 @@ class Document:
     """
 
     name: str
-    reading: Reading | None = None
+    reading: DocumentReading | None = None
     row: SourceRow | None = None
     refused: str = ""
     value: Json = field(default_factory=dict)
     beside: Beside = lambda path: None
-    after: Position = START
+    after: SourcePosition = START
 
 
 @dataclass(slots=True)
-class Folder:
+class DocumentFolder:
     """`open` gets one of the names and returns a seekable file. Documents of more than `longest` bytes are refused.
 
     `became` has the layout of each file, or why it was ignored, when the documents of its group were read.
@@ -95,9 +95,9 @@ class Folder:
     open: Callable[[str], BinaryIO]
     longest: int = 64 * MB
     became: dict[str, str] = field(default_factory=dict)
-    groups: list[Group] = field(init=False)
+    groups: list[FileGroup] = field(init=False)
     _reports: dict[str, list[str]] = field(default_factory=dict)
-    _outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+    _outcomes: dict[str, dict[str, SessionOutcome]] = field(default_factory=dict)
     _data_sets: set[str] = field(default_factory=set)
     _exports: set[str] = field(default_factory=set)
     _exported: dict[str, str] = field(default_factory=dict)
@@ -119,13 +119,13 @@ class Folder:
             if folder in above and _RESULTS.fullmatch(name[len(folder) :]) and not name.endswith(_TRAJECTORIES):
                 self._reports.setdefault(folder, []).append(name)
 
-    def documents(self, start: int = 0, after: Position = START) -> Iterator[tuple[int, Document]]:
+    def documents(self, start: int = 0, after: SourcePosition = START) -> Iterator[tuple[int, Document]]:
         """Yield each document with the number of its group, from the group `start` on, and there from `after` on."""
         for number, group in enumerate(islice(self.groups, start, None), start):
             for document in self.read(group, after if number == start else START):
                 yield number, document
 
-    def read(self, group: Group, after: Position = START) -> Iterator[Document]:
+    def read(self, group: FileGroup, after: SourcePosition = START) -> Iterator[Document]:
         """Yield the documents of a group. A file of lines or a list is read from `after` on."""
         files = Files(group.root, group.names, self.open, self.longest, group.main, after)
         try:
@@ -153,14 +153,14 @@ class Folder:
         told, self._untold = self._untold, {}
         return told
 
-    def _beside(self, group: Group, path: str) -> bytes | None:
+    def _beside(self, group: FileGroup, path: str) -> bytes | None:
         """Return the content of a file that a document of the group names, such as an image."""
         name = beside(group.root + group.main, path)
         if name not in self._known and (found := _EXPORTED.match(path)):
             name = self._exported.get(found[0], "")
         if name not in self._known:
             # Of files that are read together, any folder may have the document.
-            inside = (one for one in group.names if group.kind is not Kind.FILE and one.endswith(f"/{path}"))
+            inside = (one for one in group.names if group.kind is not GroupKind.FILE and one.endswith(f"/{path}"))
             name = group.root + next(inside, "")
         if name not in self._known:
             return None
@@ -181,18 +181,20 @@ class Folder:
         run = next((name for name in above if name in self._known), "")
         outer = Files("", [run], self.open, self.longest)
         logs = [files.root + name for name in files.names if name.startswith(terminal_bench.LOGS)]
-        inner = Folder(logs, self.open, self.longest)
+        inner = DocumentFolder(logs, self.open, self.longest)
         logged = [one for _, found in inner.documents() if found.reading for one in found.reading.sessions]
         told = {name: word for name, word in inner.told().items() if not word.startswith("row")}
         files.became.update((name.removeprefix(files.root), word) for name, word in told.items())
-        about = (outer.object(run, Kind.RUN) or {}) if run else {}
+        about = (outer.object(run, GroupKind.RUN) or {}) if run else {}
         yield Document(files.root.rstrip("/") or ".", terminal_bench.read(files, about, logged))
 
     def _task(self, files: Files) -> Iterator[Document]:
         yield Document(files.root + cline.MAIN, cline.read(files))
 
     def _events(self, files: Files) -> Iterator[Document]:
-        events = [files.json(name, Kind.EVENTS) for name in sorted(files.names, key=lambda name: number_of(name) or 0)]
+        events = [
+            files.json(name, GroupKind.EVENTS) for name in sorted(files.names, key=lambda name: number_of(name) or 0)
+        ]
         folder = PurePosixPath(files.root).parent
         yield self._document(str(folder), {"id": folder.name, "events": events})
 
@@ -200,7 +202,7 @@ class Folder:
         """Read the last call of a run, which has the messages of those before."""
         *before, last = sorted(files.names, key=lambda name: name.rpartition("-")[2])
         files.became.update(dict.fromkeys(before, "ignored: the last call has its messages"))
-        document = self._document(files.root + last, files.object(last, Kind.COMPLETIONS) or {})
+        document = self._document(files.root + last, files.object(last, GroupKind.COMPLETIONS) or {})
         yield self._with_instance(document, PurePosixPath(files.root).name)
 
     def _inspect(self, files: Files) -> Iterator[Document]:
@@ -211,7 +213,7 @@ class Folder:
         if not samples:
             yield Document(files.root or start, refused="The Inspect log has no samples.")
         for name in samples:
-            sample = files.json(name, Kind.INSPECT)
+            sample = files.json(name, GroupKind.INSPECT)
             yield self._read(files.root + name, inspect_log.read, sample, header)
 
     def _file(self, files: Files) -> Iterator[Document]:
@@ -251,7 +253,7 @@ class Folder:
         elif agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
-            files.became[files.main] = Kind.EVENTS
+            files.became[files.main] = GroupKind.EVENTS
             with self.open(name) as file:
                 events = _all_values(split_lines(file, START, self.longest), name, self.longest)
             yield self._document(name, {"events": events})
@@ -310,7 +312,7 @@ class Folder:
         if file.seek(0, os.SEEK_END) <= self.longest:
             yield self._read(name, traces.read_rows, _values(split_lines(file, START, self.longest)))
             return
-        places: dict[str, list[Position]] = {}
+        places: dict[str, list[SourcePosition]] = {}
         before = START
         for raw in split_lines(file, START, self.longest):
             for row in _values([raw]):
@@ -377,10 +379,10 @@ class Folder:
     def _document(self, name: str, value: Json, row: SourceRow | None = None, **options: Any) -> Document:
         layout = recognise(value)
         if layout is None:
-            return Document(name, row=row or SourceRow(0, value, Position(1), file=name), value=value)
+            return Document(name, row=row or SourceRow(0, value, SourcePosition(1), file=name), value=value)
         return replace(self._read(name, partial(read, **options), layout, value), value=value)
 
-    def _read(self, name: str, reader: Callable[..., Reading], *given: object) -> Document:
+    def _read(self, name: str, reader: Callable[..., DocumentReading], *given: object) -> Document:
         try:
             found = reader(*given)
         except RowRefused as refused:
@@ -393,7 +395,7 @@ class Folder:
         """Return the document with the instance that its file is named by, for sessions that name none."""
         if document.reading is None:
             return document
-        origin = Origin(instance, instance, instance, repo_of(instance), instance)
+        origin = SessionOrigin(instance, instance, instance, repo_of(instance), instance)
         sessions = [
             one if one.origin.instance_id else replace(one, origin=replace(origin, attempt=one.origin.attempt))
             for one in document.reading.sessions
@@ -402,17 +404,17 @@ class Folder:
             document, reading=self._with_outcomes(replace(document.reading, sessions=sessions), document.name)
         )
 
-    def _with_outcomes(self, reading: Reading, name: str) -> Reading:
+    def _with_outcomes(self, reading: DocumentReading, name: str) -> DocumentReading:
         return replace(reading, sessions=[self._with_outcome(session, name) for session in reading.sessions])
 
-    def _with_outcome(self, session: Session, name: str) -> Session:
+    def _with_outcome(self, session: AgentSession, name: str) -> AgentSession:
         """Return the session with its outcome in a report beside the file or above it, the nearest first."""
         instance, verdict = session.origin.instance_id, session.verdict
-        if verdict.outcome is not Outcome.UNKNOWN or session.metadata.get(swe_agent.CHOSEN) is False:
+        if verdict.outcome is not SessionOutcome.UNKNOWN or session.metadata.get(swe_agent.CHOSEN) is False:
             return session
         for folder in folders_above(name):
             if folder in self._reports and (outcome := self._outcomes_in(folder).get(instance)):
-                rewards = {**verdict.rewards, "resolved": float(outcome is Outcome.SOLVED)}
+                rewards = {**verdict.rewards, "resolved": float(outcome is SessionOutcome.SOLVED)}
                 return replace(session, verdict=replace(verdict, outcome=outcome, rewards=rewards))
         return session
 
@@ -427,7 +429,7 @@ class Folder:
         files.became[files.main] = f"outcomes of {len(outcomes)} instances" if outcomes else "ignored: predictions"
         return True
 
-    def _outcomes_in(self, folder: str) -> dict[str, Outcome]:
+    def _outcomes_in(self, folder: str) -> dict[str, SessionOutcome]:
         if folder not in self._outcomes:
             files = Files("", self._reports[folder], self.open, self.longest)
             reports = (swe_bench.read_outcomes(_report(files, name)) for name in files.names)
@@ -435,16 +437,16 @@ class Folder:
         return self._outcomes[folder]
 
 
-_READ: Mapping[Kind, Callable[[Folder, Files], Iterator[Document]]] = {
-    Kind.TRIAL: Folder._trial,
-    Kind.JOB: Folder._job,
-    Kind.RUN: Folder._job,
-    Kind.TERMINAL_BENCH: Folder._terminal_bench,
-    Kind.TASK: Folder._task,
-    Kind.EVENTS: Folder._events,
-    Kind.COMPLETIONS: Folder._completions,
-    Kind.INSPECT: Folder._inspect,
-    Kind.FILE: Folder._file,
+_READ: Mapping[GroupKind, Callable[[DocumentFolder, Files], Iterator[Document]]] = {
+    GroupKind.TRIAL: DocumentFolder._trial,
+    GroupKind.JOB: DocumentFolder._job,
+    GroupKind.RUN: DocumentFolder._job,
+    GroupKind.TERMINAL_BENCH: DocumentFolder._terminal_bench,
+    GroupKind.TASK: DocumentFolder._task,
+    GroupKind.EVENTS: DocumentFolder._events,
+    GroupKind.COMPLETIONS: DocumentFolder._completions,
+    GroupKind.INSPECT: DocumentFolder._inspect,
+    GroupKind.FILE: DocumentFolder._file,
 }
 
 
@@ -494,5 +496,5 @@ def _is_message(value: Json) -> bool:
     )
 
 
-def _name(group: Group) -> str:
+def _name(group: FileGroup) -> str:
     return group.root + group.main if group.main else group.root.rstrip("/")

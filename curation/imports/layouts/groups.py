@@ -17,7 +17,7 @@ _SESSION = re.compile(r"(?P<root>(?:[^/]+/)*?)(?P<session>[^/]+)/(?:subagents|to
 _PART = re.compile(r"(?P<root>(?:[^/]+/)*)(?P<session>[^/]+?)\.(?:cont-\d+|summarization-\d+-[^/]+)\.json")
 
 
-class Kind(StrEnum):
+class GroupKind(StrEnum):
     TRIAL = "Harbor trial"
     JOB = "Harbor job"
     TERMINAL_BENCH = "Terminal-Bench trial"
@@ -30,23 +30,23 @@ class Kind(StrEnum):
 
 
 # Folders of trials, which have the documents.
-OF_TRIALS = (Kind.JOB, Kind.RUN)
+OF_TRIALS = (GroupKind.JOB, GroupKind.RUN)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FileGroup:
     """Files that are read together. Names are relative to `root`, which is empty or ends with `/`.
 
     `main` is the file that others of a `FILE` belong to.
     """
 
-    kind: Kind
+    kind: GroupKind
     root: str
     names: Sequence[str]
     main: str = ""
 
 
-def group_files(names: Sequence[str]) -> list[Group]:
+def group_files(names: Sequence[str]) -> list[FileGroup]:
     """Return the groups in the order of their first names. A file is in the outermost folder that is a group."""
     ordered = sorted(names)
     entries: dict[str, set[str]] = defaultdict(set)
@@ -59,11 +59,11 @@ def group_files(names: Sequence[str]) -> list[Group]:
             entries[folder].add(short)
             entry = folder
     kinds = {folder: kind for folder, inside in entries.items() if (kind := _kind(folder, inside))}
-    found: dict[tuple[Kind, str, str], list[str]] = {}
+    found: dict[tuple[GroupKind, str, str], list[str]] = {}
     for name in ordered:
         kind, root, owner = _group_of(name, kinds, entries)
         found.setdefault((kind, root, owner), []).append(name[len(root) :])
-    return [Group(kind, root, inside, owner) for (kind, root, owner), inside in found.items()]
+    return [FileGroup(kind, root, inside, owner) for (kind, root, owner), inside in found.items()]
 
 
 def folders_above(name: str) -> Iterator[str]:
@@ -79,27 +79,27 @@ def number_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _kind(folder: str, inside: Collection[str]) -> Kind | None:
+def _kind(folder: str, inside: Collection[str]) -> GroupKind | None:
     """Return what a folder with these files and folders, which end with `/`, is."""
     if harbor.is_trial(inside):
-        return Kind.TRIAL
+        return GroupKind.TRIAL
     if harbor.is_job(inside):
-        return Kind.JOB
+        return GroupKind.JOB
     if terminal_bench.is_trial(inside):
-        return Kind.TERMINAL_BENCH
+        return GroupKind.TERMINAL_BENCH
     if terminal_bench.is_run(inside):
-        return Kind.RUN
+        return GroupKind.RUN
     parts = folder.split("/")
     if parts[-2:-1] == ["events"] and all(number_of(name) is not None for name in inside):
-        return Kind.EVENTS
+        return GroupKind.EVENTS
     if parts[-3:-2] == ["llm_completions"]:
-        return Kind.COMPLETIONS
+        return GroupKind.COMPLETIONS
     if "_journal/" in inside or ("samples/" in inside and "header.json" in inside):
-        return Kind.INSPECT
+        return GroupKind.INSPECT
     return None
 
 
-def _group_of(name: str, kinds: dict[str, Kind], entries: dict[str, set[str]]) -> tuple[Kind, str, str]:
+def _group_of(name: str, kinds: dict[str, GroupKind], entries: dict[str, set[str]]) -> tuple[GroupKind, str, str]:
     """Return the kind and the root of a file's group, and of a `FILE` the file that it belongs to."""
     above = list(folders_above(name))
     for folder in reversed(above):
@@ -107,9 +107,9 @@ def _group_of(name: str, kinds: dict[str, Kind], entries: dict[str, set[str]]) -
         if kind and (kind not in OF_TRIALS or folder == above[0]):
             return kind, folder, ""
     if name[len(above[0]) :] in (cline.MAIN, *cline.BESIDE) and cline.MAIN in entries[above[0]]:
-        return Kind.TASK, above[0], ""
+        return GroupKind.TASK, above[0], ""
     for pattern, ending in ((_SESSION, ".jsonl"), (_PART, ".json")):
         owned = pattern.match(name)
         if owned and owned["session"] + ending in entries[owned["root"]]:
-            return Kind.FILE, owned["root"], owned["session"] + ending
-    return Kind.FILE, above[0], name[len(above[0]) :]
+            return GroupKind.FILE, owned["root"], owned["session"] + ending
+    return GroupKind.FILE, above[0], name[len(above[0]) :]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from curation.imports.layouts.account import Account
-from curation.imports.layouts.session import Json, Session, Step
+from curation.imports.layouts.session import AgentSession, Json, Step
 from curation.imports.sources.rows import RowRefused
 
 MB = 1024 * 1024
@@ -24,7 +24,7 @@ _SIGNS = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GI
 Beside = Callable[[str], bytes | None]
 
 
-def read_images(session: Session, beside: Beside, account: Account) -> Session:
+def read_images(session: AgentSession, beside: Beside, account: Account) -> AgentSession:
     """Return the session with the files beside its document as data, and count what becomes of its images.
 
     Raises `RowRefused` for images of more than `MOST_IMAGE` bytes, or `MOST_IMAGES` together.
@@ -57,7 +57,7 @@ def read_images(session: Session, beside: Beside, account: Account) -> Session:
     return session
 
 
-def change_images(session: Session, change: Callable[[str], str]) -> Session:
+def change_images(session: AgentSession, change: Callable[[str], str]) -> AgentSession:
     """Return the session with other paths of its images, and of those of its subagents."""
     steps = [_changed(step, change) for step in session.steps]
     inner = [change_images(one, change) for one in session.subagents]

@@ -18,7 +18,7 @@ from curation.imports.layouts.agents import (
 )
 from curation.imports.layouts.assistants import chat_logs, chatgpt, goose
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.sources.rows import RowRefused
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Layout:
 
     name: str
     fits: Callable[[Document], bool]
-    read: Callable[..., Reading]
+    read: Callable[..., DocumentReading]
     has_parts: bool = False
 
 
@@ -69,7 +69,7 @@ def recognise(document: Document) -> Layout | None:
     return next((layout for layout in LAYOUTS if layout.fits(document)), None)
 
 
-def read(layout: Layout, document: Document, **options: Any) -> Reading:
+def read(layout: Layout, document: Document, **options: Any) -> DocumentReading:
     """Return the sessions of a document. `options` are those of the layout's own `read`.
 
     Characters that no database stores are replaced, and are in the account. Raises `RowRefused`.

@@ -19,7 +19,7 @@ _MOST_TOKENS, _MOST_OTHERS = 10**9, 10**8
 Side = Literal["chosen", "rejected", "king", "challenger", "source"]
 
 
-class Outcome(StrEnum):
+class SessionOutcome(StrEnum):
     """How a run ended. An error of the machine is no failure of the agent."""
 
     SOLVED = "solved"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Continuation:
     """One of several continuations of a session's steps. Rows of preferences and of duels have two."""
 
     side: Side
@@ -37,7 +37,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SessionOrigin:
     """Where a session comes from. `group` is shared by the attempts at one task. Empty text means unknown."""
 
     id: str = ""
@@ -49,13 +49,13 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifierResult:
     """The end of a run by its verifier. `rewards` are by name; `exception` is the type and text of an error.
 
     `is_valid` is False for a reward that the source itself calls invalid.
     """
 
-    outcome: Outcome = Outcome.UNKNOWN
+    outcome: SessionOutcome = SessionOutcome.UNKNOWN
     rewards: Mapping[str, float] = field(default_factory=dict)
     output: str = ""
     exception: str = ""
@@ -63,7 +63,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class SessionUsage:
     """The usage of a run: tokens, US dollars, seconds. None means unknown. Raises `RowRefused` for other values than
     numbers, and for numbers that no run has."""
 
@@ -87,7 +87,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class AgentSession:
     """One session of an agent, or one row of training data.
 
     `agent` has the fields of `atif.Agent`, with the tools as OpenAI's functions in `tool_definitions`. `learned` has
@@ -101,13 +101,13 @@ class Session:
     steps: Sequence[Step]
     agent: Json = field(default_factory=dict)
     learned: Mapping[int, bool] = field(default_factory=dict)
-    endings: Sequence[Ending] = ()
+    endings: Sequence[Continuation] = ()
     label: bool | None = None
-    origin: Origin = Origin()
-    verdict: Verdict = Verdict()
-    usage: Usage = Usage()
+    origin: SessionOrigin = SessionOrigin()
+    verdict: VerifierResult = VerifierResult()
+    usage: SessionUsage = SessionUsage()
     metadata: Json = field(default_factory=dict)
-    subagents: Sequence["Session"] = ()
+    subagents: Sequence["AgentSession"] = ()
     document: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from curation.imports.layouts.rows.mapping import MEANINGS, REWARD, RowMapping
-from curation.imports.layouts.session import Outcome
-from curation.imports.pages.preview import Preview
+from curation.imports.layouts.session import SessionOutcome
+from curation.imports.pages.preview import ImportPreview
 
 Choices = Sequence[tuple[str, str]]
 ROLES: Choices = [
@@ -14,11 +14,11 @@ ROLES: Choices = [
     ("call", "tool call"),
     ("ignored", "ignored"),
 ]
-OUTCOMES: Choices = [("", "choose"), *((outcome.value, outcome.value) for outcome in Outcome)]
+OUTCOMES: Choices = [("", "choose"), *((outcome.value, outcome.value) for outcome in SessionOutcome)]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MappingInput:
     """An input: what it is about, its value and the values that it offers. `rows` and `becomes` are of a field that
     the rows have."""
 
@@ -34,13 +34,13 @@ class MappingInputs:
     """The inputs of a mapping. `inside` are entries of the account that cannot be mapped: for fields in lists, and for
     what is no field, such as `(images)`."""
 
-    fields: list[Said]
-    roles: list[Said]
-    outcomes: list[Said]
+    fields: list[MappingInput]
+    roles: list[MappingInput]
+    outcomes: list[MappingInput]
     inside: list[dict[str, object]]
 
 
-def mapping_inputs(preview: Preview | None, mapping: RowMapping) -> MappingInputs:
+def mapping_inputs(preview: ImportPreview | None, mapping: RowMapping) -> MappingInputs:
     account = preview.account if preview else []
     fixed = [entry for entry in account if "[]" in entry["field"] or entry["field"].startswith("(")]
     own = [entry for entry in account if entry not in fixed]
@@ -53,12 +53,12 @@ def mapping_inputs(preview: Preview | None, mapping: RowMapping) -> MappingInput
     outcomes = [*(preview.outcomes if preview else ()), *mapping.outcomes]
     return MappingInputs(
         fields=[
-            Said(name, value, list(_meanings(name, value)), rows.get(name), read.get(name, ""))
+            MappingInput(name, value, list(_meanings(name, value)), rows.get(name), read.get(name, ""))
             for name in dict.fromkeys(names)
             for value in [mapping.columns.get(name, "")]
         ],
-        roles=[Said(word, mapping.roles.get(word, ""), ROLES) for word in dict.fromkeys(roles)],
-        outcomes=[Said(word, mapping.outcomes.get(word, ""), OUTCOMES) for word in dict.fromkeys(outcomes)],
+        roles=[MappingInput(word, mapping.roles.get(word, ""), ROLES) for word in dict.fromkeys(roles)],
+        outcomes=[MappingInput(word, mapping.outcomes.get(word, ""), OUTCOMES) for word in dict.fromkeys(outcomes)],
         inside=fixed,
     )
 

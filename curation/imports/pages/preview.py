@@ -20,7 +20,7 @@ from curation.imports.row_kinds import import_kind, import_kinds, with_saved_map
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
-from curation.imports.sources.rows import BadRow, Position, Reader, RowRefused, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
 from curation.projects.models import Project
 from curation.web.problems import Invalid
 from curation.web.schemas import out
@@ -48,7 +48,7 @@ class RowErrorOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ImportPreview:
     """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
     `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
     were read, without sampling. `shown` are up to three units of each of the first three rows. `account` says what
@@ -72,7 +72,7 @@ class Preview:
     errors: list[RowErrorOut]
 
 
-def preview(*, project: Project, params: ImportParams) -> Preview:
+def preview(*, project: Project, params: ImportParams) -> ImportPreview:
     """The rows tell a kind that is empty. Raises `Invalid` if the source cannot be read, or as `choose_kind`."""
     if not params.kind:
         check_source(project, params)
@@ -95,11 +95,11 @@ def check_readable(params: ImportParams) -> None:
 
 
 @contextmanager
-def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[SourceRow | BadRow]]]:
+def _first_rows(params: ImportParams) -> Iterator[tuple[SourceReader, bool, list[SourceRow | BadRow]]]:
     try:
         with _opened(params) as (source, whole):
             reader = _reader(params, source)
-            rows = list(islice(reader.rows(Position()), ROWS))
+            rows = list(islice(reader.rows(SourcePosition()), ROWS))
             if not whole and rows and isinstance(rows[-1], BadRow):
                 rows.pop()  # cut by our limit
             yield reader, whole, rows
@@ -107,7 +107,7 @@ def _first_rows(params: ImportParams) -> Iterator[tuple[Reader, bool, list[Sourc
         raise Invalid.at("file" if params.upload else "source", str(error), code="unreadable_source") from None
 
 
-def _reader(params: ImportParams, source: Opened) -> Reader:
+def _reader(params: ImportParams, source: Opened) -> SourceReader:
     """The reader of the kind. Without a kind, of the one that the files fit; agents' files are read by documents."""
     kind = import_kind(params.kind) if params.kind else next((one for one in import_kinds() if one.fits(source)), None)
     if kind is not None:
@@ -120,8 +120,8 @@ def _reader(params: ImportParams, source: Opened) -> Reader:
 
 
 def _look(
-    project: Project, params: ImportParams, reader: Reader, whole: bool, rows: Sequence[SourceRow | BadRow]
-) -> Preview:
+    project: Project, params: ImportParams, reader: SourceReader, whole: bool, rows: Sequence[SourceRow | BadRow]
+) -> ImportPreview:
     kind = import_kind(params.kind).of(project)
     options = kind.read_options(params.options, project)
     columns: dict[str, None] = {}
@@ -155,7 +155,7 @@ def _look(
             shown += [ShownOut(*line) for line in lines[:SHOWN]]
     # A source that ended within the first rows needs no count.
     total = (len(rows) if len(rows) < ROWS else reader.count()) if whole else None
-    return Preview(
+    return ImportPreview(
         kind=kind.name,
         title=kind.title,
         kinds=recognise(project, rows, params.options),

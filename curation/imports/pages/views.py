@@ -8,7 +8,7 @@ from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.mappings.resource import mappings
 from curation.imports.pages.forms import ImportForm, again_from
 from curation.imports.pages.mapping import mapping_inputs
-from curation.imports.pages.preview import Preview, preview, recognised_kind
+from curation.imports.pages.preview import ImportPreview, preview, recognised_kind
 from curation.imports.row_kinds import is_mapped
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -80,7 +80,7 @@ def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "imports/new.html", {**context, "form": form}, status=form.status)
 
 
-def _mapping_context(preview: Preview | None, mapping: RowMapping) -> dict[str, object]:
+def _mapping_context(preview: ImportPreview | None, mapping: RowMapping) -> dict[str, object]:
     inputs = mapping_inputs(preview, mapping)
     words = [
         (inputs.roles, "role", "Who speaks in these roles?"),

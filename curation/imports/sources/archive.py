@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, cast
 from backports import zstd
 
 from curation.imports.sources.limits import UnpackLimit
-from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 
 # Python reads the list of files into memory, at several times its length: this much lists 300,000 files.
@@ -54,7 +54,7 @@ class ZipReader:
         UnpackLimit(packed, most=most).add(sum(entry.file_size for entry in self._files))
         self._longest, self._file = longest, file
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         return self.window(start.offset, len(self._files))
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
@@ -65,7 +65,7 @@ class ZipReader:
         return len(self._files)
 
     def _read(self, offset: int) -> SourceRow | BadRow:
-        entry, after = self._files[offset], Position(offset + 1)
+        entry, after = self._files[offset], SourcePosition(offset + 1)
         # The size in the header can be wrong; read no more than our limit.
         try:
             unpacked = io.BytesIO()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from curation.imports.sources.rows import Position
+from curation.imports.sources.rows import SourcePosition
 from curation.imports.sources.text_rows import BOM, Raw
 
 CHUNK = 256 * 1024
@@ -16,7 +16,7 @@ INSIDE = re.compile(rb'["\\]')
 class _Cutter:
     """Tracks depth and strings through the bytes. `feed` yields the records that end in them."""
 
-    def __init__(self, start: Position, longest: int) -> None:
+    def __init__(self, start: SourcePosition, longest: int) -> None:
         self.depth = 1 if start.byte else 0
         self.offset = start.offset
         self.byte = start.byte
@@ -82,11 +82,11 @@ class _Cutter:
             refusal = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one record)"
         elif not text:
             refusal = "no record between two commas"
-        yield Raw(self.offset, b"" if refusal else text, Position(self.offset + 1, end), refusal)
+        yield Raw(self.offset, b"" if refusal else text, SourcePosition(self.offset + 1, end), refusal)
         self.offset += 1
 
 
-def split_array(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
+def split_array(file: BinaryIO, start: SourcePosition, longest: int) -> Iterator[Raw]:
     """One record per element. An error of the array itself is a refused record at that position."""
     file.seek(start.byte)
     cutter = _Cutter(start, longest)
@@ -96,7 +96,7 @@ def split_array(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
     while chunk and not cutter.over:
         yield from cutter.feed(chunk)
         chunk = file.read(CHUNK) if not cutter.over else b""
-    after = Position(cutter.offset + 1, file.seek(0, os.SEEK_END))
+    after = SourcePosition(cutter.offset + 1, file.seek(0, os.SEEK_END))
     if not cutter.over:
         # A reader that continues exactly at the end of the array has nothing to report.
         if start.byte == 0 or after.byte > start.byte:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from curation.imports.sources.parquet import BLOCK_BYTES, MEMORY, connect_empty, first_line
-from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 
 FILE = b"ARROW1"
@@ -26,7 +26,7 @@ class ArrowReader:
         self._count: int | None = None
         self._opened()
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         offset = 0
         with connect_empty() as connection:
             for batch in self._batches():
@@ -36,7 +36,7 @@ class ArrowReader:
                 offset += len(batch)
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
-        return islice(self.rows(Position(start)), length)
+        return islice(self.rows(SourcePosition(start)), length)
 
     def count(self) -> int:
         if self._count is None:
@@ -58,7 +58,7 @@ class ArrowReader:
             except duckdb.Error as error:
                 raise SourceError(f"DuckDB cannot read the Arrow file: {first_line(error)}") from None
             for at, (text,) in enumerate(found, offset + low):
-                after = Position(at + 1)
+                after = SourcePosition(at + 1)
                 if text is None:
                     reason = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
                     yield BadRow(at, reason, after)

@@ -27,7 +27,7 @@ from curation.imports.sources.array import split_array
 from curation.imports.sources.csv_rows import DELIMITERS, csv_splitter, delimiter_of
 from curation.imports.sources.files import SourceFiles, folder_files, is_tar, one_file, tar_files, zip_files
 from curation.imports.sources.limits import UnpackLimit
-from curation.imports.sources.rows import Reader, SourceError
+from curation.imports.sources.rows import SourceError, SourceReader
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
 from curation.web.text.json_size import has_many_values
@@ -68,12 +68,12 @@ class Opened:
     archives no `rows`, and neither has a ZIP archive without JSON: `no_rows` is what it is."""
 
     digest: str
-    rows: Reader | None
+    rows: SourceReader | None
     files: SourceFiles | None = None
     no_rows: str = "It has files, not rows: import it, or send JSON lines or a ZIP of JSON."
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> SourceReader:
         """The reader of rows. Raises `SourceError` for a source without them."""
         if self.rows is None:
             raise SourceError(self.no_rows)

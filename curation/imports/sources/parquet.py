@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from curation.imports.sources.limits import UnpackLimit
-from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -82,7 +82,7 @@ class ParquetReader:
         listing = "\n".join(f"{file.path} {file.rows}" for file in self._files)
         return hashlib.sha256(listing.encode()).hexdigest()
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         """`byte` of a position counts the unpacked bytes up to there."""
         self._limit.counted = start.byte
         yield from self.window(start.offset, self._total - start.offset)
@@ -134,8 +134,8 @@ class ParquetReader:
         reason = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
         return BadRow(offset, reason, self._after(offset))
 
-    def _after(self, offset: int) -> Position:
-        return Position(offset + 1, self._limit.counted)
+    def _after(self, offset: int) -> SourcePosition:
+        return SourcePosition(offset + 1, self._limit.counted)
 
 
 def connect_empty() -> duckdb.DuckDBPyConnection:

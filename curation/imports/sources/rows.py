@@ -14,7 +14,7 @@ class SourceError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class SourcePosition:
     """Where to continue: `offset` is the number of the next row from 0, `byte` its position in a text source."""
 
     offset: int = 0
@@ -28,7 +28,7 @@ class SourceRow:
 
     offset: int
     value: dict[str, object]
-    after: Position
+    after: SourcePosition
     file: str = ""
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
@@ -37,16 +37,16 @@ class SourceRow:
 class BadRow:
     offset: int
     reason: str
-    after: Position
+    after: SourcePosition
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
-class Reader(Protocol):
+class SourceReader(Protocol):
     """An open source, read with no more than a row (text) or a small block of rows (Parquet) in memory."""
 
     format: str
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         """All rows from `start` on, without empty lines."""
         ...
 

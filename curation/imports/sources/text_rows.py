@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import orjson
 
-from curation.imports.sources.rows import BadRow, Position, SourceRow
+from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow
 from curation.web.text.json_size import MOST_VALUES, has_many_values
 
 BOM = b"\xef\xbb\xbf"
@@ -24,11 +24,11 @@ class Raw:
 
     offset: int
     text: bytes
-    after: Position
+    after: SourcePosition
     refusal: str = ""
 
 
-Split = Callable[[BinaryIO, Position, int], Iterator[Raw]]
+Split = Callable[[BinaryIO, SourcePosition, int], Iterator[Raw]]
 
 
 class TextReader:
@@ -40,10 +40,10 @@ class TextReader:
         self._split = split
         self._longest = longest
         self._damage = damage
-        self._positions: list[Position] = []
+        self._positions: list[SourcePosition] = []
         self._count: int | None = None
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         size = self._file.seek(0, os.SEEK_END)
         if start.byte > size:
             return  # the damage is already reported
@@ -53,13 +53,13 @@ class TextReader:
             if raw.text or raw.refusal:
                 yield decode(raw)
         if self._damage:
-            yield BadRow(last.offset, self._damage, Position(last.offset + 1, size + 1))
+            yield BadRow(last.offset, self._damage, SourcePosition(last.offset + 1, size + 1))
 
     def count(self) -> int:
         if self._count is None:
-            self._positions = [Position()]
-            last = Position()
-            for raw in self._split(self._file, Position(), self._longest):
+            self._positions = [SourcePosition()]
+            last = SourcePosition()
+            for raw in self._split(self._file, SourcePosition(), self._longest):
                 last = raw.after
                 if last.offset % REMEMBERED_EVERY == 0:
                     self._positions.append(last)
@@ -76,7 +76,7 @@ class TextReader:
                 yield decode(raw)
 
 
-def split_lines(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
+def split_lines(file: BinaryIO, start: SourcePosition, longest: int) -> Iterator[Raw]:
     """One record per line. Blank lines count, so `offset` + 1 is the line number; CRLF and a BOM are removed."""
     file.seek(start.byte)
     offset, byte = start.offset, start.byte
@@ -86,7 +86,7 @@ def split_lines(file: BinaryIO, start: Position, longest: int) -> Iterator[Raw]:
         if len(line.rstrip(b"\r\n")) > longest:
             byte += _skip_line(file, line)
             line, refusal = b"", f"longer than {longest // 1024 // 1024} MB (the server's limit for one line)"
-        after = Position(offset + 1, byte)
+        after = SourcePosition(offset + 1, byte)
         text = (line.removeprefix(BOM) if offset == 0 else line).strip()
         yield Raw(offset, text, after, refusal)
         offset += 1

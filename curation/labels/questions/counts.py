@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from curation.labels.models import Label, LabelValue, Question, QuestionKind
 from curation.projects.models import Project
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ def counted_questions(project: Project) -> list[Counted]:
     questions = Question.objects.filter(project=project)
     found = sorted(questions, key=lambda question: (question.archived_at is not None, question.pk))
     chosen: dict[int, dict[str, int]] = defaultdict(dict)
-    values = LabelValue.objects.filter(question__in=found).exclude(sample__status=Status.PENDING)
+    values = LabelValue.objects.filter(question__in=found).exclude(sample__status=SampleStatus.PENDING)
     for question_id, value, count in values.values_list("question_id", "value").annotate(
         Count("sample", distinct=True)
     ):
         chosen[question_id][value] = count
     labels = Label.objects.filter(question__in=found)
-    current = labels.filter(current=True, value__isnull=False).exclude(sample__status=Status.PENDING)
+    current = labels.filter(current=True, value__isnull=False).exclude(sample__status=SampleStatus.PENDING)
     samples = dict(current.values_list("question_id").annotate(Count("sample", distinct=True)))
     answered = set(labels.values_list("question_id", flat=True).distinct())
     return [

@@ -20,7 +20,7 @@ from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
 from curation.projects.settings.pages import settings_context
-from curation.samples.models import Kind
+from curation.samples.models import SampleKind
 from curation.web.http.etag import version_of
 from curation.web.lists.filters import url_query
 from curation.web.problems import Conflict, FieldError, Invalid
@@ -51,7 +51,9 @@ class QuestionIn(Strict):
     )
     about: Annotated[
         str,
-        forms.ChoiceField(required=False, choices=[("", "All"), *Kind.choices], help_text="Those it is asked about."),
+        forms.ChoiceField(
+            required=False, choices=[("", "All"), *SampleKind.choices], help_text="Those it is asked about."
+        ),
     ] = Field("", title="Samples", examples=["turn"], description="turn or trajectory; empty: all samples.")
     required: bool = Field(False, description="It must be answered before a sample is approved.")
 
@@ -189,8 +191,8 @@ def check_question(body: QuestionIn) -> QuestionIn:
         errors.append(FieldError("title", "is empty"))
     for field, most in (("title", 120), ("description", 1000)):
         errors += text_errors(field, getattr(body, field), at_most=most)
-    if body.about not in ("", *Kind.values):
-        errors.append(FieldError("about", f"is empty or one of {', '.join(Kind.values)}"))
+    if body.about not in ("", *SampleKind.values):
+        errors.append(FieldError("about", f"is empty or one of {', '.join(SampleKind.values)}"))
     choices: list[str | int] = []
     if body.kind not in QuestionKind.values:
         errors.append(FieldError("kind", f"is one of {', '.join(QuestionKind.values)}"))

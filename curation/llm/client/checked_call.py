@@ -11,7 +11,7 @@ from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.errors import Misconfigured
 from curation.llm.endpoints.keys import why_no_base_url, why_refused
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, UnresolvableHost, check_address, refuse_private
@@ -27,7 +27,7 @@ async def check_host(api_base: str) -> None:
         raise Misconfigured(problem.detail) from problem
 
 
-def key_of(target: Target) -> str:
+def key_of(target: EndpointTarget) -> str:
     """The key in the endpoint's variable; a placeholder if the endpoint has none.
 
     Settings may have changed since the endpoint was saved, so both rules are checked with each call.

@@ -15,7 +15,7 @@ Message = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EndpointTarget:
     """An endpoint without its database row, as workers carry it. `project` is a slug."""
 
     endpoint_id: int
@@ -34,7 +34,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CompletionRequest:
     """One request. Equal requests that need different answers differ in `sample_index` or `attempt`.
 
     `schema` is a JSON schema in OpenAI's `response_format` form, used if the model supports it. `tools` are functions
@@ -50,7 +50,7 @@ class Request:
     tools: Sequence[Mapping[str, object]] = ()
     embed: bool = False
 
-    def content_hash(self, target: Target) -> str:
+    def content_hash(self, target: EndpointTarget) -> str:
         """SHA-256 of everything that decides the answer; the key of the request cache."""
         params = {**target.params, **self.params}
         for name in ("stream", "key_style"):  # how the answer arrives, how models are listed
@@ -90,7 +90,7 @@ class Completion:
     tokens: Tokens = field(default_factory=dict)
 
 
-class Client(Protocol):
+class CompletionClient(Protocol):
     """Sends requests to a model."""
 
-    async def complete(self, target: Target, request: Request) -> Completion: ...
+    async def complete(self, target: EndpointTarget, request: CompletionRequest) -> Completion: ...

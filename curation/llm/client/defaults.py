@@ -7,7 +7,7 @@ server's, that names the parameter. A parameter that the endpoint sets is never 
 import re
 from collections.abc import Mapping
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.errors import Refused
 from curation.llm.client.tokens import ASKED
 
@@ -23,13 +23,13 @@ DRAWING = frozenset(
 _refused: dict[tuple[str, str], set[str]] = {}
 
 
-def without_refused(target: Target, params: Mapping[str, object]) -> dict[str, object]:
+def without_refused(target: EndpointTarget, params: Mapping[str, object]) -> dict[str, object]:
     """Return the parameters without the defaults that the model has refused."""
     refused = _refused.get((target.model, target.api_base), set()) - target.params.keys()
     return {name: value for name, value in params.items() if name not in refused}
 
 
-def note_refused(target: Target, params: Mapping[str, object], error: Refused) -> bool:
+def note_refused(target: EndpointTarget, params: Mapping[str, object], error: Refused) -> bool:
     """Return whether a refusal names a default, which is left out from now on. Raises `Refused` with the reason in
     words if it names a parameter of the endpoint."""
     if type(error) is not Refused or error.status not in (400, 422):

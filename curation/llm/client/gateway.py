@@ -1,10 +1,10 @@
-"""The gateway to models: choose the client of an endpoint, make its row a `Target`."""
+"""The gateway to models: choose the client of an endpoint, make its row a `EndpointTarget`."""
 
 import time
 from collections.abc import Iterable
 from decimal import Decimal
 
-from curation.llm.client.completion import Client, Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionClient, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.pricing import MILLION, cost_of
 from curation.llm.models import Endpoint
@@ -12,8 +12,8 @@ from curation.llm.models import Endpoint
 PRICE_PLACES = Decimal("0.000001")
 
 
-def target_of(endpoint: Endpoint) -> Target:
-    return Target(
+def target_of(endpoint: Endpoint) -> EndpointTarget:
+    return EndpointTarget(
         endpoint_id=endpoint.pk,
         name=endpoint.name,
         model=endpoint.model,
@@ -33,7 +33,7 @@ def target_of(endpoint: Endpoint) -> Target:
 class ScriptedClient:
     """The offline models of `curation.llm.scripted`. Their answers are labelled as scripted."""
 
-    async def complete(self, target: Target, request: Request) -> Completion:
+    async def complete(self, target: EndpointTarget, request: CompletionRequest) -> Completion:
         from curation.llm import scripted
 
         if request.embed:
@@ -60,7 +60,7 @@ class ScriptedClient:
         )
 
 
-def client_for(target: Target) -> Client:
+def client_for(target: EndpointTarget) -> CompletionClient:
     """Return the endpoint's client. LiteLLM is imported on first use, so only in workers."""
     if target.model.startswith("scripted/"):
         return ScriptedClient()
@@ -69,7 +69,7 @@ def client_for(target: Target) -> Client:
     return LiteLlmClient()
 
 
-def listed_prices(target: Target) -> dict[str, str]:
+def listed_prices(target: EndpointTarget) -> dict[str, str]:
     """Return an endpoint's prices per million tokens by LiteLLM's list, if it has none of its own. Only in workers."""
     is_own = target.price_in is not None or target.price_out is not None
     if is_own or target.api_base or target.model.startswith("scripted/"):
@@ -83,7 +83,7 @@ def listed_prices(target: Target) -> dict[str, str]:
     }
 
 
-async def warm_up(targets: Iterable[Target]) -> None:
+async def warm_up(targets: Iterable[EndpointTarget]) -> None:
     """Load the libraries that the clients of these endpoints need, before any lease or time limit starts."""
     if any(not target.model.startswith("scripted/") for target in targets):
         from curation.llm.client.litellm_client import warm_up

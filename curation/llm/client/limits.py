@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeVar
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.errors import Misconfigured, TimedOut, Transient, Unreachable
 from curation.llm.client.pace import (
     FIRST_PROBE,
@@ -39,7 +39,7 @@ FAILED_IN_A_ROW, UNREACHABLE_IN_A_ROW = 6, 3
 class EndpointPaused(Exception):
     """The endpoint is down and the next try is not due: the caller's work waits without a lease."""
 
-    def __init__(self, target: Target, outage: Outage) -> None:
+    def __init__(self, target: EndpointTarget, outage: Outage) -> None:
         super().__init__(f"{target.name} is paused: {outage.reason}")
         self.target, self.outage = target, outage
 
@@ -51,7 +51,7 @@ class Commit(Protocol):
     def __call__(self, work: Callable[[], T], *, rank: int) -> Awaitable[T]: ...
 
 
-class Turn:
+class CallTurn:
     """A call that is next at an endpoint: it may be recorded, and is sent inside `async with turn.slot()`.
 
     The caller sets `tokens` to the number that the request took, if it is known. `is_probe`: it may try an endpoint
@@ -112,7 +112,7 @@ class EndpointLimiter:
             …
     """
 
-    def __init__(self, target: Target, holder: str, commit: Commit) -> None:
+    def __init__(self, target: EndpointTarget, holder: str, commit: Commit) -> None:
         self.target = target
         self._holder = holder
         self._commit = commit
@@ -144,13 +144,13 @@ class EndpointLimiter:
         return self._renewed_at > 0.0 and not self._free()
 
     @asynccontextmanager
-    async def turn(self, tokens: int, *, is_probe: bool = False) -> AsyncIterator[Turn]:
+    async def turn(self, tokens: int, *, is_probe: bool = False) -> AsyncIterator[CallTurn]:
         """Wait for a turn and for the endpoint's pace; `tokens` is the prompt's size.
 
         With limits per minute the slot comes first: calls that were spread over time must not wait for it together.
         Raises `EndpointPaused` while the endpoint is down, unless the call is a probe.
         """
-        turn = Turn(self, is_probe=is_probe)
+        turn = CallTurn(self, is_probe=is_probe)
         self._turns += 1
         self._most_turns = max(self._most_turns, self._turns)
         try:

@@ -29,7 +29,7 @@ from litellm.litellm_core_utils.litellm_logging import Logging
 from litellm.llms.custom_httpx import aiohttp_transport, http_handler
 
 from curation.llm.client.checked_call import CheckedConnector, check_host, key_of
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.connection_errors import causes_of, why_lost, why_not_sent
 from curation.llm.client.defaults import note_refused, without_refused
 from curation.llm.client.ends import CALLS, STOP
@@ -47,7 +47,7 @@ from curation.llm.client.errors import (
 from curation.llm.client.passed_streams import OWN_STREAMS
 from curation.llm.client.pricing import cost_of, rounded
 from curation.llm.client.read import read_answer
-from curation.llm.client.refusals import Refusal
+from curation.llm.client.refusals import ModelRefusal
 from curation.llm.client.streams import BROKE_OFF, BrokenAnswer, RefusedAnswer, StreamProgress, progress_of_call
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for
 from curation.web.outbound.transport import CheckedTransport
@@ -144,7 +144,7 @@ class LiteLlmClient:
     is refused for a default, such as a temperature, is sent without it, as are the next ones to this model.
     """
 
-    async def complete(self, target: Target, request: Request) -> Completion:
+    async def complete(self, target: EndpointTarget, request: CompletionRequest) -> Completion:
         while True:
             given = without_refused(target, request.params)
             try:
@@ -153,7 +153,7 @@ class LiteLlmClient:
                 if not note_refused(target, given, error):
                     raise
 
-    async def _asking_for_usage(self, target: Target, request: Request) -> Completion:
+    async def _asking_for_usage(self, target: EndpointTarget, request: CompletionRequest) -> Completion:
         params = {**target.params, **request.params}
         body = params.get("extra_body")
         extra = body if isinstance(body, dict) else {}
@@ -167,7 +167,7 @@ class LiteLlmClient:
                 raise
         return await self._complete(target, request, {**params, "extra_body": {**extra, USAGE: None}})
 
-    async def _complete(self, target: Target, request: Request, params: dict[str, Any]) -> Completion:
+    async def _complete(self, target: EndpointTarget, request: CompletionRequest, params: dict[str, Any]) -> Completion:
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
         takes_schema = params.pop("takes_json_schema", None)
         if request.schema and (
@@ -278,7 +278,7 @@ def _late(progress: StreamProgress, limit: float) -> str:
     )
 
 
-def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError:
+def _translate(error: Exception, key: str, refusal: ModelRefusal | None) -> CallError:
     """Translate an error. Servers repeat the key that they refuse; it is removed."""
     if forbidden := next((cause for cause in causes_of(error) if isinstance(cause, ForbiddenAddress)), None):
         return Misconfigured(forbidden.detail)
@@ -305,14 +305,14 @@ def _translate(error: Exception, key: str, refusal: Refusal | None) -> CallError
     return Refused(detail, status)
 
 
-def _message(error: Exception, refusal: Refusal | None) -> str:
+def _message(error: Exception, refusal: ModelRefusal | None) -> str:
     """The endpoint's words, else LiteLLM's, without its prefixes and the traceback that it adds to some."""
     if refusal is not None and refusal.words:
         return refusal.words
     return ERROR_PREFIX.sub("", str(getattr(error, "message", error))).partition("Traceback (most recent")[0].strip()
 
 
-def _completion(target: Target, response: Any, latency_ms: int, progress: StreamProgress) -> Completion:
+def _completion(target: EndpointTarget, response: Any, latency_ms: int, progress: StreamProgress) -> Completion:
     choice = response.choices[0]
     said = split_thinking(choice.message.content or "")
     calls = [_tool_call(call) for call in getattr(choice.message, "tool_calls", None) or ()]
@@ -347,7 +347,7 @@ def _tokens(usage: Any, name: str) -> int | None:
     return number if isinstance(number, int) and 0 <= number <= MOST_TOKENS else None
 
 
-def _embeddings(target: Target, response: Any, latency_ms: int, texts: int) -> Completion:
+def _embeddings(target: EndpointTarget, response: Any, latency_ms: int, texts: int) -> Completion:
     """Return the embeddings as text; their cost is that of the tokens read."""
     vectors = [entry["embedding"] for entry in sorted(response.data, key=lambda entry: int(entry["index"]))]
     if len(vectors) != texts:
@@ -377,7 +377,7 @@ def _tool_call(call: Any) -> ToolCall:
     return {"id": call.id or "", "type": "function", "function": function}
 
 
-def _listed_cost(target: Target, response: Any) -> Decimal | None:
+def _listed_cost(target: EndpointTarget, response: Any) -> Decimal | None:
     """The cost by LiteLLM's packaged price list; None if the model is not in it or is served from another address."""
     if target.api_base or getattr(response, "usage", None) is None or listed_prices(target.model) is None:
         return None

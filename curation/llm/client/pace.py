@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Q
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
 from curation.web.database.clock import database_seconds
 
@@ -36,7 +36,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PaceShare:
     """Slots this worker may use now, until when (Unix seconds) the endpoint pauses after many 429s, and its outage."""
 
     slots: int
@@ -59,12 +59,12 @@ class RequestSlots:
     cap: int
     cooldown_until: float = 0.0
 
-    def __call__(self) -> Share | None:
+    def __call__(self) -> PaceShare | None:
         with transaction.atomic():
             return self.together([self])[0]
 
     @classmethod
-    def together(cls, requests: Sequence["RequestSlots"]) -> list[Share | None]:
+    def together(cls, requests: Sequence["RequestSlots"]) -> list[PaceShare | None]:
         """Needs a transaction. The requests come from one holder, each for another endpoint."""
         paces = _locked_paces([request.endpoint_id for request in requests])
         now = database_seconds()
@@ -96,14 +96,14 @@ class RequestSlots:
         )
         return granted
 
-    def _share(self, pace: EndpointPace, others: Sequence[EndpointShare], *, ahead: float) -> Share:
+    def _share(self, pace: EndpointPace, others: Sequence[EndpointShare], *, ahead: float) -> PaceShare:
         if self.cooldown_until - ahead > pace.cooldown_until + LEAST_STEP:
             pace.cooldown_until = self.cooldown_until - ahead
             pace.save(update_fields=["cooldown_until"])
         slots = min(self.wanted, max(0, self.cap - sum(other.granted for other in others)))
         if any(other.wanted > other.granted for other in others):
             slots = min(slots, max(1, self.cap // (len(others) + 1)))
-        return Share(slots, pace.cooldown_until + ahead, _outage_of(pace, ahead=ahead))
+        return PaceShare(slots, pace.cooldown_until + ahead, _outage_of(pace, ahead=ahead))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class ReturnSlots:
         return [None] * len(shares)
 
 
-def reserve(*, target: Target, tokens: int) -> float:
+def reserve(*, target: EndpointTarget, tokens: int) -> float:
     """Return the seconds to wait until one more request of `tokens` fits `rpm`, `tpm` and the endpoint's pause.
 
     Each limit is a leaky bucket that lets `BURST_SECONDS` through at once and leaks that much slower than the limit,
@@ -208,7 +208,7 @@ def _leak(free_at: float, now: float, seconds: float) -> tuple[float, float]:
     return start + seconds, start
 
 
-def correct(*, target: Target, tokens: int) -> None:
+def correct(*, target: EndpointTarget, tokens: int) -> None:
     """Move later requests: this one took `tokens` more than were reserved, or fewer if negative."""
     with transaction.atomic():
         pace = _locked_pace(target.endpoint_id)

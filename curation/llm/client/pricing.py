@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 import httpx
 from pydantic import JsonValue
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 
 MILLION = Decimal(1_000_000)
 # Costs are rounded once, here, so that sums of rows and counters agree.
@@ -14,7 +14,7 @@ PLACES = Decimal("0.00000001")
 MOST_COST = Decimal(10_000)
 
 
-def cost_of(target: Target, tokens_in: int | None, tokens_out: int | None) -> Decimal | None:
+def cost_of(target: EndpointTarget, tokens_in: int | None, tokens_out: int | None) -> Decimal | None:
     """Cost by the endpoint's prices; None if a price or a token count is missing. Scripted models are free."""
     if target.model.startswith("scripted/"):
         return Decimal(0)

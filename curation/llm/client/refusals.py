@@ -75,7 +75,7 @@ TRACEBACK = "Traceback (most recent call last)"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ModelRefusal:
     """A response that is no answer. `words` are empty if the body has none that people can read."""
 
     words: str
@@ -83,7 +83,7 @@ class Refusal:
     is_out_of_quota: bool
 
 
-def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> Refusal:
+def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> ModelRefusal:
     """A limit that ends by itself is no lack of credit, so words about money count only without a time to wait."""
     try:
         body: JsonValue = json.loads(content)
@@ -97,7 +97,7 @@ def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> Refusal:
     wait = _wait(_resets(headers, texts)) if stated is None and status == TOO_MANY else stated
     is_code = status == PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(codes)
     is_about_money = stated is None and status < 500 and QUOTA_WORDS.search(UNCHARGED.sub("", words)) is not None
-    return Refusal(words, wait, is_code or is_about_money)
+    return ModelRefusal(words, wait, is_code or is_about_money)
 
 
 def _read(body: JsonValue) -> tuple[str, set[str]]:

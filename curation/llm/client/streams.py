@@ -17,7 +17,7 @@ from decimal import Decimal
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from curation.llm.client.refusals import Refusal
+from curation.llm.client.refusals import ModelRefusal
 from curation.llm.client.tokens import Tokens
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -81,7 +81,7 @@ class StreamProgress:
     is_passed_on: bool = False
     has_end: bool = False
     end: str = ""
-    refusal: Refusal | None = None
+    refusal: ModelRefusal | None = None
     cost: Decimal | None = None
     tokens: Tokens = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from curation.llm.scripted.reading import Evidence, Mark, general_mark, read_answer, read_history
+from curation.llm.scripted.reading import HistoryEvidence, ScriptedMark, general_mark, read_answer, read_history
 from curation.llm.scripted.text import BLOCK, commands_of
 
 KEY = r'(?: key="\w+")?>'
@@ -35,13 +35,13 @@ class Temper:
 
 
 @dataclass(frozen=True)
-class Case:
-    evidence: Evidence
+class JudgedCase:
+    evidence: HistoryEvidence
     answer_1: str
     answer_2: str
     dimensions: tuple[str, ...]
 
-    def marks(self, answer: str, temper: "Temper") -> dict[str, Mark]:
+    def marks(self, answer: str, temper: "Temper") -> dict[str, ScriptedMark]:
         known = read_answer(answer, self.evidence, thought_counts=temper.thought_counts)
         return {name: known.get(name) or general_mark(answer, self.evidence) for name in self.dimensions}
 
@@ -55,7 +55,7 @@ class NothingToCompare(ValueError):
     """The last user message does not end with two delimited answers."""
 
 
-def _case(prompt: str) -> Case:
+def _case(prompt: str) -> JudgedCase:
     """Split the judge's prompt into history and answers, or raise `NothingToCompare`."""
     start = max((match.start() for match in OPENED.finditer(prompt)), default=-1)
     found = ANSWERS.search(prompt, start) if start >= 0 else None
@@ -64,7 +64,7 @@ def _case(prompt: str) -> Case:
     shown = HISTORY.search(prompt, 0, start)
     history = shown[1] if shown else prompt[:start]
     dimensions = tuple(ASKED.findall(prompt, found.end())) or tuple(read_answer("", read_history("")))
-    return Case(read_history(history), found.group(1), found.group(2), dimensions)
+    return JudgedCase(read_history(history), found.group(1), found.group(2), dimensions)
 
 
 def _choice(difference: float, temper: Temper) -> int:
@@ -75,7 +75,7 @@ def _choice(difference: float, temper: Temper) -> int:
     return 1 if difference > 0 else 2
 
 
-def _reason(marks: tuple[dict[str, Mark], dict[str, Mark]], choices: dict[str, int]) -> str:
+def _reason(marks: tuple[dict[str, ScriptedMark], dict[str, ScriptedMark]], choices: dict[str, int]) -> str:
     """One sentence naming the dimension with the widest lead and the fact that made it."""
     one, two = marks
     leads = {d: abs(one[d].value - two[d].value) for d in choices}
@@ -92,7 +92,7 @@ def _reason(marks: tuple[dict[str, Mark], dict[str, Mark]], choices: dict[str, i
     return f"{widest.capitalize()} decided most: answer {weaker} {mark.fact}, answer {stronger} {better.fact}."
 
 
-def _both(one: dict[str, Mark], two: dict[str, Mark], dimension: str) -> str:
+def _both(one: dict[str, ScriptedMark], two: dict[str, ScriptedMark], dimension: str) -> str:
     facts = one[dimension].fact, two[dimension].fact
     return f"each {facts[0]}." if facts[0] == facts[1] else f"answer 1 {facts[0]}, answer 2 {facts[1]}."
 
@@ -105,7 +105,7 @@ def _taste(answer: str, dimension: str, temper: Temper) -> float:
     return temper.taste * (byte / 127.5 - 1)
 
 
-def _verdict(case: Case, temper: Temper) -> str:
+def _verdict(case: JudgedCase, temper: Temper) -> str:
     one, two = case.marks(case.answer_1, temper), case.marks(case.answer_2, temper)
     tastes = {d: _taste(case.answer_1, d, temper) - _taste(case.answer_2, d, temper) for d in case.dimensions}
     choices = {d: _choice(one[d].value - two[d].value + tastes[d], temper) for d in case.dimensions}

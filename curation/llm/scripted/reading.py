@@ -40,7 +40,7 @@ EARLY_STEPS = {"explore": 0.6, "search": 0.8, "read": 0.75, "edit": 0.35, "test"
 
 
 @dataclass(frozen=True)
-class Evidence:
+class HistoryEvidence:
     """The evidence that a judge reads in the history: its text, the task's words, and the agent's actions."""
 
     text: str
@@ -52,7 +52,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Mark:
+class ScriptedMark:
     """A mark from 0 (bad) to 1 (good) and the fact behind it, which continues the sentence "answer 1 …"."""
 
     value: float
@@ -60,13 +60,13 @@ class Mark:
 
 
 @lru_cache(maxsize=128)  # both orders and all judges of a duel read the same history
-def read_history(text: str) -> Evidence:
+def read_history(text: str) -> HistoryEvidence:
     commands = list(commands_of(text, ANY_BLOCK))
     styles = [style_of(command) for command in commands]
     last_edit = max((i for i, style in enumerate(styles) if style == "edit"), default=-1)
     read = {path for c, style in zip(commands, styles, strict=True) if style == "read" for path in paths_in(c)}
     opening = text.split("\nTHOUGHT:", 1)[0]  # the task; a mention of THOUGHT: inside the system message is no turn
-    return Evidence(
+    return HistoryEvidence(
         text=text,
         task_words=words_in(opening[-4000:]),
         commands=frozenset(commands),
@@ -76,7 +76,7 @@ def read_history(text: str) -> Evidence:
     )
 
 
-def read_answer(answer: str, evidence: Evidence, *, thought_counts: bool = True) -> Mapping[str, Mark]:
+def read_answer(answer: str, evidence: HistoryEvidence, *, thought_counts: bool = True) -> Mapping[str, ScriptedMark]:
     """The marks of `answer` by dimension. Without `thought_counts` only its command is compared with the history."""
     blocks = list(commands_of(answer, BLOCK))
     command = blocks[0] if blocks else ""
@@ -93,14 +93,14 @@ def read_answer(answer: str, evidence: Evidence, *, thought_counts: bool = True)
     }
 
 
-def general_mark(answer: str, evidence: Evidence) -> Mark:
+def general_mark(answer: str, evidence: HistoryEvidence) -> ScriptedMark:
     """The mark for a dimension of a project's own: what the answer shares with the first message, and its length."""
     shared = len(words_in(answer) & evidence.task_words)
     value = 0.3 + WORD_WEIGHT * min(shared, 16) - (0.2 if len(answer) > LONG_ANSWER else 0.0)
-    return Mark(value, f"shares {shared} words with the question" if answer.strip() else "says nothing")
+    return ScriptedMark(value, f"shares {shared} words with the question" if answer.strip() else "says nothing")
 
 
-def _unseen(command: str, prose: str, style: str, evidence: Evidence) -> list[str]:
+def _unseen(command: str, prose: str, style: str, evidence: HistoryEvidence) -> list[str]:
     """Names in the answer that are not in the history.
 
     Files that the command writes, names that it searches for, and code inside an edit or script do not count.
@@ -112,17 +112,19 @@ def _unseen(command: str, prose: str, style: str, evidence: Evidence) -> list[st
     return [n for n in dict.fromkeys(names) if n not in evidence.text and not SCRATCH.match(n)]
 
 
-def _correctness(answer: str, command: str, style: str, invented: list[str], again: bool, evidence: Evidence) -> Mark:
+def _correctness(
+    answer: str, command: str, style: str, invented: list[str], again: bool, evidence: HistoryEvidence
+) -> ScriptedMark:
     if not command:
-        return Mark(0.0, "runs nothing")
+        return ScriptedMark(0.0, "runs nothing")
     if style == "submit" and not evidence.tested_after_edit:
-        return Mark(0.1, "submits work that no test has confirmed")
+        return ScriptedMark(0.1, "submits work that no test has confirmed")
     if again:
-        return Mark(0.15, "repeats a command whose output is already there")
+        return ScriptedMark(0.15, "repeats a command whose output is already there")
     targets = targets_of(command)
     missing = next((name for name in targets if name in invented), None)
     if missing:
-        return Mark(0.2, f"acts on {missing}, which may not exist")
+        return ScriptedMark(0.2, f"acts on {missing}, which may not exist")
     shared = len(words_in(answer) & evidence.task_words)
     known = next((path for path in targets if path in evidence.text), None)
     narrow = NARROW.search(command) is not None or style == "search"
@@ -132,59 +134,59 @@ def _correctness(answer: str, command: str, style: str, invented: list[str], aga
     facts += [f"acts on {known}"] if known else []
     facts += ["asks for a part only"] if narrow else []
     facts += ["takes the step that is due"] if due else []
-    return Mark(min(value, 1.0), " and ".join([", ".join(facts[:-1]), facts[-1]] if len(facts) > 1 else facts))
+    return ScriptedMark(min(value, 1.0), " and ".join([", ".join(facts[:-1]), facts[-1]] if len(facts) > 1 else facts))
 
 
-def _grounding(command: str, prose: str, invented: list[str]) -> Mark:
+def _grounding(command: str, prose: str, invented: list[str]) -> ScriptedMark:
     if not invented:
-        return Mark(0.8, "names only what the history shows")
+        return ScriptedMark(0.8, "names only what the history shows")
     targets = targets_of(command)
     named = len({*targets, *paths_in(prose), *identifiers_in(prose)})
     value = 0.75 - 0.5 * len(invented) / max(named, 1) - (0.25 if set(targets) & set(invented) else 0.0)
-    return Mark(max(value, 0.0), f"names {invented[0]}, which the history does not show")
+    return ScriptedMark(max(value, 0.0), f"names {invented[0]}, which the history does not show")
 
 
-def _progress(command: str, style: str, invented: list[str], again: bool, evidence: Evidence) -> Mark:
+def _progress(command: str, style: str, invented: list[str], again: bool, evidence: HistoryEvidence) -> ScriptedMark:
     if not command:
-        return Mark(0.0, "runs nothing")
+        return ScriptedMark(0.0, "runs nothing")
     if again:
-        return Mark(0.0, "runs a command that was run before")
+        return ScriptedMark(0.0, "runs a command that was run before")
     if style == "submit" and not evidence.tested_after_edit:
-        return Mark(0.1, "stops before the change was tested")
+        return ScriptedMark(0.1, "stops before the change was tested")
     if style == "edit" and not evidence.read_paths:
-        return Mark(0.3, "edits code it has not read")
+        return ScriptedMark(0.3, "edits code it has not read")
     targets = targets_of(command)
     if style == "read" and targets and NARROW.search(command) is None and set(targets) <= evidence.read_paths:
-        return Mark(0.25, f"reads {targets[0]} once more")
+        return ScriptedMark(0.25, f"reads {targets[0]} once more")
     value = (LATE_STEPS if evidence.commands else EARLY_STEPS)[style]
     if set(targets) & set(invented):
-        return Mark(min(value, 0.35), "would most likely end in a missing file")
+        return ScriptedMark(min(value, 0.35), "would most likely end in a missing file")
     if evidence.edited and not evidence.tested_after_edit and style in ("explore", "search"):
         value = 0.3
-    return Mark(value, STEP_FACTS[style])
+    return ScriptedMark(value, STEP_FACTS[style])
 
 
-def _protocol(answer: str, blocks: list[str]) -> Mark:
+def _protocol(answer: str, blocks: list[str]) -> ScriptedMark:
     if len(blocks) != 1:
-        return Mark(0.2, f"has {len(blocks)} bash blocks")
+        return ScriptedMark(0.2, f"has {len(blocks)} bash blocks")
     commands = command_count(blocks[0])
     before = THOUGHT.sub("", answer.split("```", 1)[0])
     if len(WORD.findall(before)) < 2:  # the label alone is no thought
-        return Mark(0.4, "has no THOUGHT")
+        return ScriptedMark(0.4, "has no THOUGHT")
     if commands != 1:
-        return Mark(0.6, f"has {commands} commands in its block")
-    return Mark(1.0, "has a THOUGHT and one command")
+        return ScriptedMark(0.6, f"has {commands} commands in its block")
+    return ScriptedMark(1.0, "has a THOUGHT and one command")
 
 
-def _efficiency(answer: str, command: str, style: str, again: bool, evidence: Evidence) -> Mark:
+def _efficiency(answer: str, command: str, style: str, again: bool, evidence: HistoryEvidence) -> ScriptedMark:
     if again or not command:
-        return Mark(0.1, "repeats output that is already there" if again else "runs nothing")
+        return ScriptedMark(0.1, "repeats output that is already there" if again else "runs nothing")
     if WIDE.search(command):
-        return Mark(0.25, "lists far more than it needs")
+        return ScriptedMark(0.25, "lists far more than it needs")
     if WHOLE_FILE.search(command):
-        return Mark(0.5, "prints a whole file")
+        return ScriptedMark(0.5, "prints a whole file")
     if style == "explore" and evidence.read_paths:
-        return Mark(0.45, "goes back to listing files")
+        return ScriptedMark(0.45, "goes back to listing files")
     if len(answer) > LONG_ANSWER:
-        return Mark(0.6, f"takes {len(answer)} characters")
-    return Mark(max(0.9 - 0.15 * (command_count(command) - 1), 0.4), "is a cheap step")
+        return ScriptedMark(0.6, f"takes {len(answer)} characters")
+    return ScriptedMark(max(0.9 - 0.15 * (command_count(command) - 1), 0.4), "is a cheap step")

@@ -25,7 +25,7 @@ class PredictParams(StrictModel):
     seed: int = Field(0, ge=0, le=2**31 - 1, description="The same decisions and seed fit the same model.")
 
 
-class Decided(NamedTuple):
+class DecidedSample(NamedTuple):
     """`approved`: the sample's own answer was approved as it was recorded. `group` names the task."""
 
     sample: int
@@ -34,7 +34,7 @@ class Decided(NamedTuple):
     group: str
 
 
-class Counts(NamedTuple):
+class DecisionCounts(NamedTuple):
     approved: int
     others: int
 
@@ -48,11 +48,11 @@ class Counts(NamedTuple):
         )
 
 
-def counts_of(project: Project, params: PredictParams) -> Counts:
+def counts_of(project: Project, params: PredictParams) -> DecisionCounts:
     found = dict(
         _rows(project, params).annotate(answer=_ANSWER).order_by().values_list("answer").annotate(n=Count("pk"))
     )
-    return Counts(found.get(1, 0), found.get(0, 0))
+    return DecisionCounts(found.get(1, 0), found.get(0, 0))
 
 
 def require_enough(project: Project, params: PredictParams) -> None:
@@ -61,12 +61,12 @@ def require_enough(project: Project, params: PredictParams) -> None:
         raise Invalid(refusal, code="too_few_decisions")
 
 
-def decided_samples(project: Project, params: PredictParams) -> Sequence[Decided]:
+def decided_samples(project: Project, params: PredictParams) -> Sequence[DecidedSample]:
     """Return the newest decisions that count, at most `MOST`, each of another sample."""
     columns = ("sample_id", "sample__version", "answer", "sample__instance_id", "sample__repo")
     rows = _rows(project, params).annotate(answer=_ANSWER).order_by("-id").values_list(*columns)[:MOST]
     return [
-        Decided(sample, version, bool(answer), instance or repo or f"sample {sample}")
+        DecidedSample(sample, version, bool(answer), instance or repo or f"sample {sample}")
         for sample, version, answer, instance, repo in rows
     ]
 

@@ -10,9 +10,9 @@ from curation.predictions.approval.stage import PredictStage
 from curation.predictions.extra import missing_extra
 from curation.predictions.models import ApprovalModel
 from curation.projects.models import Project
-from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import LIVE, Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import Conflict, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, number
@@ -41,7 +41,7 @@ class PredictRun(Kind[PredictParams]):
                     raise Conflict("Another run predicts approvals now. Wait until it has ended, or cancel it.")
 
     def estimate(self, project: Project, params: PredictParams) -> Estimate:
-        pending = Sample.objects.of(project).filter(status=Status.PENDING).count()
+        pending = Sample.objects.of(project).filter(status=SampleStatus.PENDING).count()
         return Estimate(
             items=1, notes=(f"No model is called. {counted(pending, 'pending sample')} will be predicted.",)
         )
@@ -61,13 +61,13 @@ class PredictRun(Kind[PredictParams]):
         auc = number(row.figures["auc"], 2)
         return f"Model {row.version} learned from {counted(row.decisions, 'decision')}, with an AUC of {auc}."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         url = reverse("prediction-page", args=[run.project.slug])
         if "predicted" not in run.result:
             return []
         return [
-            Fact("Pending samples predicted", f"{run.result['predicted']:,}", url),
-            Fact("Decisions to look at again", f"{run.result['doubtful']:,}", f"{url}#doubts"),
+            RunFact("Pending samples predicted", f"{run.result['predicted']:,}", url),
+            RunFact("Decisions to look at again", f"{run.result['doubtful']:,}", f"{url}#doubts"),
         ]
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
 
-from curation.predictions.approval.decisions import Decided, PredictParams, counts_of, decided_samples
+from curation.predictions.approval.decisions import DecidedSample, PredictParams, counts_of, decided_samples
 from curation.predictions.approval.facts import facts_of
 from curation.predictions.models import ApprovalModel, Prediction
 from curation.projects.models import Project
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.lists.id_list import IdList
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class PredictStage(StageOf[PredictParams]):
 
 
 def _write_decided(
-    row: ApprovalModel, model: "Model", decided: Sequence[Decided], facts: Sequence[Json], context: WorkContext
+    row: ApprovalModel, model: "Model", decided: Sequence[DecidedSample], facts: Sequence[Json], context: WorkContext
 ) -> None:
     ranks = {place: rank for rank, place in enumerate(model.doubtful, start=1)}
     held_out = model.held_out.tolist()
@@ -99,7 +99,7 @@ def _write_decided(
 def _pending(project: Project) -> Iterator[list[int]]:
     """The ids of the undecided samples, in parts."""
     after = 0
-    pending = Sample.objects.of(project).filter(status=Status.PENDING).order_by("id")
+    pending = Sample.objects.of(project).filter(status=SampleStatus.PENDING).order_by("id")
     while ids := list(pending.filter(pk__gt=after).values_list("pk", flat=True)[:AT_ONCE]):
         yield ids
         after = ids[-1]
@@ -118,7 +118,7 @@ def _write(made: Iterable[Prediction]) -> None:
     Sample.objects.filter(pk__in=kept).update(predicted=own, predicted_key=own)
 
 
-def _parts(decided: Sequence[Decided]) -> Iterator[Sequence[Decided]]:
+def _parts(decided: Sequence[DecidedSample]) -> Iterator[Sequence[DecidedSample]]:
     for start in range(0, len(decided), AT_ONCE):
         yield decided[start : start + AT_ONCE]
 

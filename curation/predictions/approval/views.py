@@ -13,7 +13,7 @@ from curation.projects.models import Scope
 from curation.review.pages.views import sample_of
 from curation.runs.kinds import kind_of
 from curation.samples.blind import look, refuse_undecided
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 
 SHOWN = 50
 
@@ -27,7 +27,7 @@ def prediction_page(request: HttpRequest, access: Access) -> HttpResponse:
     doubts = doubtful(project).select_related("sample__decided_by").order_by("doubt")
     counts = counts_of(project, PredictParams())
     # In the form of the queue's index, which finds one without reading those that have a prediction.
-    unpredicted = {"status": Status.PENDING, "assigned__in": [False, True], "predicted_key__lt": 0}
+    unpredicted = {"status": SampleStatus.PENDING, "assigned__in": [False, True], "predicted_key__lt": 0}
     context = {
         "model": model,
         "figures": figures,

@@ -12,7 +12,7 @@ from curation.predictions.clusters.stage import ClusterStage
 from curation.predictions.extra import missing_extra
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Run
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
@@ -71,9 +71,9 @@ class ClusterRun(Kind[ClusterParams]):
         found, samples = run.result.get("clusters", 0), run.result.get("samples", 0)
         return f"{counted(samples, 'sample')} in {counted(found, 'group')}."
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         url = reverse("cluster-list", args=[run.project.slug])
-        return [Fact("Groups", f"{run.result['clusters']:,}", url)] if "clusters" in run.result else []
+        return [RunFact("Groups", f"{run.result['clusters']:,}", url)] if "clusters" in run.result else []
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         return [("See the groups", reverse("cluster-list", args=[run.project.slug]))]

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from django.db.models import F, Q
 from django.db.models.functions import Right
 
-from curation.exports.hygiene.embed import MOST_TASKS, Tasks
+from curation.exports.hygiene.embed import MOST_TASKS, EmbeddedTasks
 from curation.predictions.models import Cluster
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision
-from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.trajectories.models import KEPT, NEVER_NEGATIVE
 from curation.web.lists.id_list import IdList
 
@@ -18,7 +18,7 @@ from curation.web.lists.id_list import IdList
 MOST, READ, FEWEST_REVIEWED = 5_000, 2_000, 20
 
 
-class Text(NamedTuple):
+class ClusteredText(NamedTuple):
     sample: int
     text: str
 
@@ -26,17 +26,17 @@ class Text(NamedTuple):
 def failures(project: Project) -> SampleQuerySet:
     """Rejected samples, those to refine, and trajectories that failed by the model's own doing."""
     failed = Q(trajectory__isnull=False) & ~Q(trajectory__outcome__in=(*KEPT, *NEVER_NEGATIVE))
-    turned_down = Q(status__in=(Status.REJECTED, Status.NEEDS_REFINE))
-    found: SampleQuerySet = Sample.objects.of(project).filter(turned_down | failed & ~Q(status=Status.APPROVED))
+    turned_down = Q(status__in=(SampleStatus.REJECTED, SampleStatus.NEEDS_REFINE))
+    found: SampleQuerySet = Sample.objects.of(project).filter(turned_down | failed & ~Q(status=SampleStatus.APPROVED))
     return found
 
 
 def pending(project: Project) -> SampleQuerySet:
-    return Sample.objects.of(project).filter(status=Status.PENDING)
+    return Sample.objects.of(project).filter(status=SampleStatus.PENDING)
 
 
 def reviewed(project: Project) -> SampleQuerySet:
-    return Sample.objects.of(project).exclude(status=Status.PENDING)
+    return Sample.objects.of(project).exclude(status=SampleStatus.PENDING)
 
 
 def refusal(project: Project, of: str) -> str:
@@ -56,25 +56,25 @@ def refusal(project: Project, of: str) -> str:
     )
 
 
-def texts(project: Project, of: str) -> tuple[list[Text], list[Text]]:
+def texts(project: Project, of: str) -> tuple[list[ClusteredText], list[ClusteredText]]:
     if of == Cluster.Of.FAILURES:
         return texts_of(failures(project)), []
     return texts_of(pending(project)), texts_of(reviewed(project))
 
 
-def tasks_of(project: Project, of: str) -> Tasks:
+def tasks_of(project: Project, of: str) -> EmbeddedTasks:
     """Return the texts to embed."""
     both = dict.fromkeys(text.text for part in texts(project, of) for text in part)
-    return Tasks(frozenset(list(both)[:MOST_TASKS]), frozenset(), max(0, len(both) - MOST_TASKS))
+    return EmbeddedTasks(frozenset(list(both)[:MOST_TASKS]), frozenset(), max(0, len(both) - MOST_TASKS))
 
 
-def texts_of(rows: SampleQuerySet) -> list[Text]:
+def texts_of(rows: SampleQuerySet) -> list[ClusteredText]:
     """Return each sample's reasons and comments, how its trajectory failed, and the end of its text."""
     columns = ("pk", "trajectory__outcome", "trajectory__exception", "trajectory__panic_reason", "end")
     found = rows.annotate(end=Right(F("text__body"), READ)).order_by("-id").values_list(*columns)[:MOST]
     read = list(found)
     said = _said([row[0] for row in read])
-    return [Text(pk, " ".join(filter(None, (said.get(pk), *words)))) for pk, *words in read]
+    return [ClusteredText(pk, " ".join(filter(None, (said.get(pk), *words)))) for pk, *words in read]
 
 
 def _said(ids: Sequence[int]) -> dict[int, str]:

@@ -6,7 +6,7 @@ import numpy as np
 from django.db import transaction
 
 from curation.exports.hygiene.embed import vectors_of
-from curation.predictions.clusters.samples import Text, refusal, texts
+from curation.predictions.clusters.samples import ClusteredText, refusal, texts
 from curation.predictions.models import Cluster, ClusteredSample
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
@@ -60,7 +60,11 @@ class ClusterStage:
 
 @transaction.atomic
 def _write(
-    run: Run, of: str, groups: Sequence[tuple[list[str], list[int]]], texts: Sequence[Text], likeness: dict[int, float]
+    run: Run,
+    of: str,
+    groups: Sequence[tuple[list[str], list[int]]],
+    texts: Sequence[ClusteredText],
+    likeness: dict[int, float],
 ) -> None:
     """Replace the project's clusters of the kind by these; samples that are gone are left out."""
     Cluster.objects.filter(project=run.project_id, of=of).delete()

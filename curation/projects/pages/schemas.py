@@ -6,7 +6,7 @@ from ninja import Schema
 from pydantic import BeforeValidator, Field, JsonValue
 
 from curation.projects.models import Project, Role, Scope
-from curation.projects.settings.dependents import Preview, missing_names
+from curation.projects.settings.dependents import SettingsPreview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams, RequestQuery, named_list
@@ -198,6 +198,6 @@ class SettingsPreviewOut(Schema):
     version: int = Field(description="The project's; send it as `If-Match` with the change.")
 
     @staticmethod
-    def of(preview: Preview, version: int) -> "SettingsPreviewOut":
+    def of(preview: SettingsPreview, version: int) -> "SettingsPreviewOut":
         changed = {"changes": preview.changes, "moves": preview.moves, "version": version}
         return SettingsPreviewOut.model_validate(changed)

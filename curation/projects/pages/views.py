@@ -16,7 +16,7 @@ from curation.projects.settings.change import (
     change_project,
     create_project,
 )
-from curation.projects.settings.dependents import Preview, missing_names, preview_change
+from curation.projects.settings.dependents import SettingsPreview, missing_names, preview_change
 from curation.projects.settings.pages import settings_context
 from curation.projects.settings.patch import Json
 from curation.projects.settings.toml_file import settings_from_toml
@@ -151,7 +151,7 @@ def settings_change(request: HttpRequest, access: Access) -> HttpResponse:
 def _preview(
     request: HttpRequest,
     access: Access,
-    preview: Preview,
+    preview: SettingsPreview,
     patch: dict[str, Json],
     version: int,
     *,

@@ -13,7 +13,7 @@ from curation.projects.access import Access, may_create_projects
 from curation.projects.audit import record
 from curation.projects.members.change import require_person
 from curation.projects.models import Member, Project, Role, Scope
-from curation.projects.settings.dependents import Preview, apply_change, preview_change
+from curation.projects.settings.dependents import SettingsPreview, apply_change, preview_change
 from curation.projects.settings.patch import Json, SettingChange, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
@@ -96,7 +96,7 @@ def change_project(
         if guidelines is not None and guidelines != project.guidelines:
             project.guidelines = guidelines
             changed.append("guidelines")
-        preview = preview_change(project, dict(settings)) if settings else Preview((), ())
+        preview = preview_change(project, dict(settings)) if settings else SettingsPreview((), ())
         if settings:
             project.settings_json = merge(project.settings_json, settings)
         if changed or preview.changes:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from curation.projects.settings.fields import Section, words
+from curation.projects.settings.fields import SettingsSection, words
 
 TURNS, TRAJECTORIES, CHAT, PREFERENCES = "turns", "trajectories", "chat", "preferences"
 KINDS = {TURNS: "Agent turns", TRAJECTORIES: "Whole trajectories", CHAT: "Chat", PREFERENCES: "Preferences"}
@@ -28,7 +28,7 @@ _WORDS = {
 OF_TURNS = Words("Challenger", "King", "Duel")
 
 
-class Data(Section):
+class Data(SettingsSection):
     """The kind of the samples. It selects the shipped instructions to models, the rubric, and the words on pages."""
 
     kind: Literal["", "turns", "trajectories", "chat", "preferences"] = Field(

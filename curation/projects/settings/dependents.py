@@ -14,7 +14,7 @@ from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
 
 
-class Missing(NamedTuple):
+class MissingName(NamedTuple):
     """A name in a setting, by the setting's dotted path, of something that does not exist, such as "judge judge-x"."""
 
     path: str
@@ -22,20 +22,20 @@ class Missing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class DependentLink:
     label: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ExpectedMove:
     """How many samples would go from one bucket to another, and how many of them people have decided. "" is none."""
 
     before: str
     after: str
     samples: int
     decided: int
-    examples: tuple[Example, ...]
+    examples: tuple[DependentLink, ...]
 
 
 class Dependent:
@@ -45,10 +45,10 @@ class Dependent:
         """Return the names that exist, by the word for them in a setting's schema: `{"names": "models"}`."""
         return {}
 
-    def missing(self, project: Project, settings: ProjectSettings) -> list[Missing]:
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingName]:
         return []
 
-    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[Move]:
+    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[ExpectedMove]:
         """Return the rows that these settings would move. `changed` are the paths that differ from the stored
         settings."""
         return []
@@ -58,9 +58,9 @@ class Dependent:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class SettingsPreview:
     changes: tuple[SettingChange, ...]
-    moves: tuple[Move, ...]
+    moves: tuple[ExpectedMove, ...]
 
 
 _dependents: list[Dependent] = []
@@ -75,17 +75,17 @@ def known_names(project: Project) -> dict[str, Sequence[str]]:
     return {word: names for one in _dependents for word, names in one.names(project).items()}
 
 
-def missing_names(project: Project) -> list[Missing]:
+def missing_names(project: Project) -> list[MissingName]:
     return [missing for one in _dependents for missing in one.missing(project, project.settings)]
 
 
-def preview_change(project: Project, patch: dict[str, Json]) -> Preview:
+def preview_change(project: Project, patch: dict[str, Json]) -> SettingsPreview:
     """Return the effect of the patch. Raises `Invalid` as saving it would; nothing is written."""
     document = check_change(project, patch)
     changes = differences(project.settings_json, document)
     settings = ProjectSettings.model_validate(document)
     paths = [change.path for change in changes]
-    return Preview(changes, tuple(move for one in _dependents for move in one.moves(project, settings, paths)))
+    return SettingsPreview(changes, tuple(move for one in _dependents for move in one.moves(project, settings, paths)))
 
 
 def check_change(project: Project, patch: Mapping[str, Json]) -> dict[str, Json]:
@@ -103,7 +103,7 @@ def check_change(project: Project, patch: Mapping[str, Json]) -> dict[str, Json]
     return merged
 
 
-def _refuse_unknown(missing: Sequence[Missing], before: ProjectSettings, after: ProjectSettings) -> None:
+def _refuse_unknown(missing: Sequence[MissingName], before: ProjectSettings, after: ProjectSettings) -> None:
     def changed(path: str) -> bool:
         section, _, name = path.partition(".")
         return bool(getattr(getattr(before, section), name) != getattr(getattr(after, section), name))

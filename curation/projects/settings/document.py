@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from curation.projects.settings.data import Data
-from curation.projects.settings.evaluation import Evaluation
+from curation.projects.settings.evaluation import EvaluationSettings
 from curation.projects.settings.fields import (
     OF_MODELS,
     AxisName,
@@ -19,7 +19,7 @@ from curation.projects.settings.fields import (
     DimensionName,
     Name,
     Points,
-    Section,
+    SettingsSection,
     Share,
     Temperature,
     TokenLimit,
@@ -30,20 +30,20 @@ from curation.web.refusals import NotKnown
 from judging.scan.rules import BY_NAME
 
 
-class Thresholds(Section):
+class ThresholdSettings(SettingsSection):
     """Bucket edges in points of the duel score: `final` from the first on, `refined` from the second on."""
 
     final: Points = Field(80.0, title="Final from", description="Points of the duel score.")
     refined: Points = Field(66.0, title="Refined from", description="Points; a lower score is a defeat.")
 
     @model_validator(mode="after")
-    def in_order(self) -> "Thresholds":
+    def in_order(self) -> "ThresholdSettings":
         if self.refined > self.final:
             raise ValueError("refined must not be above final")
         return self
 
 
-class Panel(Section):
+class PanelSettings(SettingsSection):
     """Who judges by default, and how."""
 
     judges: list[Name] = Field([], title="Judges", description="Names of model endpoints.", json_schema_extra=OF_MODELS)
@@ -97,7 +97,7 @@ class Panel(Section):
         return weights
 
 
-class Generation(Section):
+class GenerationSettings(SettingsSection):
     """How king and challenger answer by default."""
 
     king_model: str = Field(
@@ -127,7 +127,7 @@ class Generation(Section):
     temperature: Temperature = Field(0.7, title="Temperature")
 
 
-class Gate(Section):
+class AcceptanceSettings(SettingsSection):
     """When a run's challenger is accepted."""
 
     min_parsed: Share = Field(0.5, title="Parsed share", description="At least this share of the duels, 0 to 1.")
@@ -156,7 +156,7 @@ class Gate(Section):
     )
 
 
-class Review(Section):
+class Review(SettingsSection):
     """How reviewers decide."""
 
     blind: bool = Field(
@@ -194,7 +194,7 @@ class Review(Section):
     )
 
 
-class Limits(Section):
+class TurnLimits(SettingsSection):
     """Limits that exclude turns, and limits that flag them."""
 
     max_patch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
@@ -203,7 +203,7 @@ class Limits(Section):
     max_leak: Share = Field(0.1, title="Leak score", description="A sample with a higher score is flagged, 0 to 1.")
 
 
-class Intake(Section):
+class Intake(SettingsSection):
     """Which traces become turns: those that OpenTelemetry exporters send, and those of servers that are read."""
 
     share: Share = Field(1.0, title="Share of traces", description="0 to 1. A trace is taken whole or not at all.")
@@ -231,7 +231,7 @@ class Intake(Section):
     )
 
 
-class Runs(Section):
+class Runs(SettingsSection):
     """The behaviour of runs while a model endpoint is down, and of those that have ended."""
 
     wait_minutes: Annotated[float, Field(ge=0.0, le=10_080.0)] = Field(
@@ -248,14 +248,14 @@ class Runs(Section):
     )
 
 
-class Balance(Section):
+class Balance(SettingsSection):
     """The share of `panic` terminals outside which an export warns."""
 
     panic_low: Share = Field(0.05, title="Panic at least", description="Share of rows, 0 to 1.")
     panic_high: Share = Field(0.5, title="Panic at most", description="Share of rows, 0 to 1.")
 
 
-class Taxonomy(Section):
+class TaxonomySettings(SettingsSection):
     """Axes and values of this project's scenarios, besides those that ship with Winnow."""
 
     axes: dict[AxisName, list[AxisValue]] = Field(
@@ -277,7 +277,7 @@ class Taxonomy(Section):
         return axes
 
 
-class Export(Section):
+class ExportSettings(SettingsSection):
     """The content of dataset cards, and the template that rows are tried against."""
 
     license: Annotated[str, Field(max_length=60, pattern=r"^[a-z0-9.-]*$")] = Field(
@@ -298,7 +298,7 @@ class Export(Section):
     )
 
 
-class Hub(Section):
+class Hub(SettingsSection):
     """The Hugging Face hub, or a server with its API, that exports may be pushed to."""
 
     endpoint: Annotated[str, Field(max_length=200, pattern=r"^https?://[^\s/?#@]+(/[^\s?#@]*[^\s?#@/])?$")] = Field(
@@ -315,7 +315,7 @@ class Hub(Section):
     )
 
 
-class Scan(Section):
+class Scan(SettingsSection):
     """The action of an export on secrets and personal data that nobody cleared."""
 
     actions: dict[Name, Literal["keep_out", "mask"]] = Field(
@@ -337,22 +337,22 @@ class Scan(Section):
         return self.actions.get(rule) or ("mask" if BY_NAME[rule].masked else "keep_out")
 
 
-class ProjectSettings(Section):
+class ProjectSettings(SettingsSection):
     data: Data = Data()
-    thresholds: Thresholds = Thresholds()
-    panel: Panel = Panel()
-    generation: Generation = Generation()
-    gate: Gate = Gate()
+    thresholds: ThresholdSettings = ThresholdSettings()
+    panel: PanelSettings = PanelSettings()
+    generation: GenerationSettings = GenerationSettings()
+    gate: AcceptanceSettings = AcceptanceSettings()
     review: Review = Review()
-    limits: Limits = Limits()
+    limits: TurnLimits = TurnLimits()
     intake: Intake = Intake()
     runs: Runs = Runs()
     balance: Balance = Balance()
-    export: Export = Export()
+    export: ExportSettings = ExportSettings()
     hub: Hub = Hub()
     scan: Scan = Scan()
-    evaluation: Evaluation = Evaluation()
-    taxonomy: Taxonomy = Taxonomy()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    taxonomy: TaxonomySettings = TaxonomySettings()
 
 
 @functools.lru_cache(maxsize=256)

@@ -2,14 +2,14 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from curation.projects.settings.fields import OF_MODELS, Name, Rule, Section, Share
+from curation.projects.settings.fields import OF_MODELS, Name, Rule, SettingsSection, Share
 from judging.commands.families import FAMILIES, prefix_family
 from judging.commands.rules import check_rule
 from judging.commands.screen import FLAGS
 from judging.contamination.normalise import VOLATILE_LABELS
 
 
-class Evaluation(Section):
+class EvaluationSettings(SettingsSection):
     """How answers are compared with the expected command, and how near-duplicates are found."""
 
     equivalent_within: Share = Field(

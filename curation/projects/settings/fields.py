@@ -25,7 +25,7 @@ AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 OF_MODELS: dict[str, JsonValue] = {"names": "models"}
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """Unknown keys are refused: a misspelt setting must not be ignored. Frozen, because stored settings are read once
     for all callers."""
 

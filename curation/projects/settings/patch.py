@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pydantic.fields import FieldInfo
 
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.fields import Section
+from curation.projects.settings.fields import SettingsSection
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 # These dictionaries are replaced as a whole, not merged.
@@ -49,7 +49,7 @@ def flatten(settings: ProjectSettings) -> dict[str, Json]:
 def field_at(path: str) -> FieldInfo:
     section, key = path.split(".")
     kind = ProjectSettings.model_fields[section].annotation
-    if not (isinstance(kind, type) and issubclass(kind, Section)):
+    if not (isinstance(kind, type) and issubclass(kind, SettingsSection)):
         raise TypeError(f"{section} is not a section")
     return kind.model_fields[key]
 

@@ -96,7 +96,7 @@ def token_of(sent: str) -> Token | None:
     return row
 
 
-class Session(SessionAuth):
+class BrowserSession(SessionAuth):
     def __call__(self, request: HttpRequest) -> Principal | None:
         # Check the session first: a request without one needs credentials, and no CSRF token would help it.
         if not isinstance(request.user, User):
@@ -106,7 +106,7 @@ class Session(SessionAuth):
         return Principal(request.user, frozenset(Scope))
 
 
-AUTH = [BearerToken(), Session()]
+AUTH = [BearerToken(), BrowserSession()]
 
 
 def hash_of(secret: str) -> str:

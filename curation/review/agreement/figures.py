@@ -35,7 +35,7 @@ class Opinion(NamedTuple):
         return f"{self.action} {self.pick}" if self.action == Action.APPROVE else self.action
 
 
-class Unit(NamedTuple):
+class AgreementUnit(NamedTuple):
     """A sample that two or more people decided independently."""
 
     bucket: str
@@ -59,7 +59,7 @@ class Figure:
     query: str
 
 
-def units_of(project: Project) -> list[Unit]:
+def units_of(project: Project) -> list[AgreementUnit]:
     """Return the samples that at least two people decided, settled or disputed, with their latest round.
 
     Each person's first decision in the round counts, unless they took all of theirs back: the answer to it, or a
@@ -88,7 +88,7 @@ def units_of(project: Project) -> list[Unit]:
         for number in sorted(rounds, reverse=True):
             given = [one for name, one in rounds[number].items() if (sample, number, name) in standing]
             if len(given) > 1:
-                units.append(Unit(buckets[sample], tuple(given)))
+                units.append(AgreementUnit(buckets[sample], tuple(given)))
                 break
     return units
 
@@ -99,8 +99,8 @@ def figures_of(project: Project) -> list[Figure]:
     return [figure for dimension in DIMENSIONS for figure in _figures(units, dimension)]
 
 
-def _figures(units: Sequence[Unit], dimension: str) -> Iterator[Figure]:
-    def alpha(of: str, names: tuple[str, ...], included: Sequence[Unit], **query: str) -> Figure:
+def _figures(units: Sequence[AgreementUnit], dimension: str) -> Iterator[Figure]:
+    def alpha(of: str, names: tuple[str, ...], included: Sequence[AgreementUnit], **query: str) -> Figure:
         values = [_values(unit, dimension) for unit in included]
         shown = _query(dimension, [*query.items()])
         return Figure(of, names, dimension, "alpha", group_agreement(values), shown)
@@ -125,11 +125,11 @@ def _query(dimension: str, pairs: Sequence[tuple[str, str]]) -> str:
     return "" if dimension == "kept" else url_query([*pairs, ("independent", "true")])
 
 
-def _values(unit: Unit, dimension: str) -> list[str]:
+def _values(unit: AgreementUnit, dimension: str) -> list[str]:
     return [value for opinion in unit.opinions if (value := opinion.value(dimension)) is not None]
 
 
-def _pair(unit: Unit, one: str, two: str, dimension: str) -> tuple[str, str] | None:
+def _pair(unit: AgreementUnit, one: str, two: str, dimension: str) -> tuple[str, str] | None:
     by = {opinion.reviewer: opinion.value(dimension) for opinion in unit.opinions}
     first, second = by.get(one), by.get(two)
     return None if first is None or second is None else (first, second)

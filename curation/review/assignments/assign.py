@@ -17,7 +17,7 @@ from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.ids import id_number
 from curation.web.lists.id_list import IdList
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
@@ -28,7 +28,7 @@ MAX_SAMPLES, MAX_PEOPLE = 50_000, 100
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class MemberShare:
     """A member of the project and their part of the samples, in proportion to the others'."""
 
     username: str
@@ -48,7 +48,7 @@ class Assigned:
 def assign(
     *,
     access: Access,
-    people: Sequence[Share],
+    people: Sequence[MemberShare],
     wanted: SampleFilter | None = None,
     ids: Sequence[str] = (),
     per_sample: int = 1,
@@ -79,7 +79,7 @@ def assign(
         rows = Sample.objects.of(access.project)
         named = [] if wanted is not None else _named(rows, ids)
         rows = rows.filter(pk__in=IdList(named)) if wanted is None else wanted.apply(rows)
-        rows = rows.filter(status=Status.PENDING, disputed=False)
+        rows = rows.filter(status=SampleStatus.PENDING, disputed=False)
         matching = rows.count()
         taken = AssignedSample.objects.live().filter(sample=OuterRef("pk"))
         free = rows.filter(~Exists(taken)).order_by("priority", "id").values_list("id", flat=True)
@@ -139,7 +139,7 @@ def _named(rows: SampleQuerySet, ids: Sequence[str]) -> list[int]:
     return list(known)
 
 
-def _members(project: Project, people: Sequence[Share], per_sample: int) -> list[Member]:
+def _members(project: Project, people: Sequence[MemberShare], per_sample: int) -> list[Member]:
     if not 1 <= len(people) <= MAX_PEOPLE:
         raise Invalid("Name 1 to 100 people.", errors=[FieldError("people", "1 to 100 of them")])
     if len({share.username for share in people}) < len(people):

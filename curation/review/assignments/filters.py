@@ -6,7 +6,7 @@ from django.db.models import Count, Q
 from curation.assignments.models import AssignedSample, Assignment
 from curation.projects.access import Access
 from curation.review.queue.reserved import not_decided
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
@@ -27,7 +27,7 @@ def parts_of(assignments: Sequence[Assignment]) -> dict[int, Parts]:
     if not assignments:
         return {}
     rows = AssignedSample.objects.filter(assignment__in=assignments).exclude(member=None).order_by()
-    open_ = Q(sample__status=Status.PENDING, sample__disputed=False)
+    open_ = Q(sample__status=SampleStatus.PENDING, sample__disputed=False)
     counted = rows.values("assignment", "member__user__username").annotate(
         n=Count("pk"), left=Count("pk", filter=open_ & not_decided())
     )

@@ -15,7 +15,7 @@ from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import ask_for_another, make_it_wait, sees_opinions
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
 
 
@@ -45,7 +45,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
         if sample.disputed and sees_opinions(access):  # nobody else may know
             raise Conflict(f"Sample {sample.pk} has enough decisions. A curator settles it.", code="settled_by_several")
         first = None
-        if sample.status == Status.PENDING:
+        if sample.status == SampleStatus.PENDING:
             ask_for_another(sample, access.project.settings.review)
         else:
             first = _settled_alone(sample, access, member)

@@ -9,14 +9,14 @@ from django.urls import reverse
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MAX_SAMPLES, Share, assign, check_until
+from curation.review.assignments.assign import MAX_SAMPLES, MemberShare, assign, check_until
 from curation.review.assignments.filters import AssignmentList, parts_of
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import Workload, check_target, set_target, workloads
 from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
@@ -66,11 +66,11 @@ class AssignForm(ProblemForm):
             with check():
                 check_until(self.cleaned_data.get("until"))
 
-    def shares(self) -> list[Share]:
+    def shares(self) -> list[MemberShare]:
         given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
         if not any(weight for _, weight in given):
             raise Invalid.at("share_0", "Give a share to one person at least.")
-        return [Share(username, weight) for username, weight in given if weight]
+        return [MemberShare(username, weight) for username, weight in given if weight]
 
     def of_people(self) -> list[forms.BoundField]:
         return [self[f"share_{n}"] for n in range(len(self._people))]
@@ -123,7 +123,7 @@ def _page(
     params = AssignmentList.from_query(request.GET, ignore={"query"})
     page = params.rows(access)
     parts_by = parts_of(page.rows)
-    undecided = Sample.objects.of(access.project).filter(status=Status.PENDING)
+    undecided = Sample.objects.of(access.project).filter(status=SampleStatus.PENDING)
     context = {
         **list_context(
             request,

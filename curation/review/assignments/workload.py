@@ -14,7 +14,7 @@ from curation.review.assignments.assign import member_who_reviews
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.pace import pace_of, start_of_day
 from curation.review.queue.reserved import not_decided
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.database.prepared import Prepared
 from curation.web.lists.id_list import IdList
 from curation.web.problems import FieldError, Invalid
@@ -130,7 +130,7 @@ def _decisions(project: int, people: list[int], since: datetime) -> QuerySet[Dec
 
 
 def _assignments(members: list[int]) -> QuerySet[AssignedSample, tuple[int, int, int]]:
-    undecided = Q(not_decided(), sample__status=Status.PENDING, sample__disputed=False)
+    undecided = Q(not_decided(), sample__status=SampleStatus.PENDING, sample__disputed=False)
     rows = AssignedSample.objects.live().filter(member__in=IdList(members)).order_by().values("member")
     counts = rows.annotate(total=Count("pk"), left=Count("pk", filter=undecided))
     return counts.values_list("member", "total", "left")

@@ -21,7 +21,7 @@ from curation.review.decisions.state import change, fields_after, log_line
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import LEAKS, Sample, Status
+from curation.samples.models import LEAKS, Sample, SampleStatus
 from curation.samples.scans.store import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
@@ -203,7 +203,7 @@ def _finish(
     changed = len(rows) - len(refused)
     access.record(f"sample.bulk_{action}", batch, {"changed": changed, "refused": len(refused), "query": query})
     link = reverse("batch-list", args=[access.project.slug])
-    if action != Action.QUEUE and any(row.status == Status.PENDING for row in rows):
+    if action != Action.QUEUE and any(row.status == SampleStatus.PENDING for row in rows):
         said = ""  # A remark on decisions that wait would tell of them.
     notify_mentioned(access=access, text=said, about=f"{counted(changed, 'sample')} decided at once", link=link)
     return BulkDone(batch, action, changed, rows if keep_rows else (), refused[:20], len(refused))

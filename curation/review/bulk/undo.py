@@ -10,7 +10,7 @@ from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.state import change, restored
-from curation.review.decisions.steps import Step, last_of_all
+from curation.review.decisions.steps import DecisionStep, last_of_all
 from curation.review.decisions.undo import NOT_DECIDING, Undone, undo, undo_line
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
@@ -59,13 +59,13 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
     return BulkUndone(found[0][1], restored_count, tuple(kept.items()))
 
 
-def undo_latest(*, access: Access) -> Undone | BulkUndone | Step:
+def undo_latest(*, access: Access) -> Undone | BulkUndone | DecisionStep:
     """Undo the caller's last step in the project: a decision, a revision, a whole batch or another step, which is
     returned. A batch without restorable decisions is skipped. Raises `Conflict` if nothing is left to undo."""
     passed_over: list[str] = []
     while True:
         last = last_of_all(access, passed_over)
-        if isinstance(last, Step):
+        if isinstance(last, DecisionStep):
             last.undo()
             return last
         if not isinstance(last, Decision) or not last.batch:

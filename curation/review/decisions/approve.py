@@ -10,12 +10,12 @@ from django.db.models.functions import Cast
 
 from curation.duels.models import Duel
 from curation.duels.prompts.sessions import COLUMNS, Sessions, SharedText
-from curation.review.decisions.outcome import Answered, kept_side, latest_revisions, reference_answer
+from curation.review.decisions.outcome import AnsweredSide, kept_side, latest_revisions, reference_answer
 from curation.review.models import Decision, Pick
-from curation.samples.models import Kind
+from curation.samples.models import SampleKind
 from curation.samples.scans.store import scan_texts
 from curation.trajectories.models import TrajectoryText
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from curation.web.database.json_columns import read_column
 from curation.web.database.prepared import Prepared
 from curation.web.lists.id_list import IdList
@@ -29,7 +29,7 @@ _AT_ONCE = 50
 def name_approved_texts(approvals: Sequence[Decision]) -> None:
     """Set `revision`, `text_sha256` and the scan's result on approvals that are not yet written. The caller locks their
     samples. They are by one person, whose own revisions may be hidden from others."""
-    turns = [line for line in approvals if line.sample.kind == Kind.TURN]
+    turns = [line for line in approvals if line.sample.kind == SampleKind.TURN]
     # A revision would have raised the first version.
     revised_ids = [line.sample_id for line in turns if line.sample.version > 1 or line.sample.opinions]
     latest = latest_revisions(revised_ids, reader=approvals[0].reviewer_id) if revised_ids else {}
@@ -39,7 +39,7 @@ def name_approved_texts(approvals: Sequence[Decision]) -> None:
             line.revision_id, line.text_sha256 = revision.pk, answer_sha256(revision.text)
     revised = {line.sample_id: latest[line.sample_id][kept_side(line.pick)].text for line in turns if line.revision_id}
     _name_and_scan_turns(turns, revised)
-    _name_sessions([line for line in approvals if line.sample.kind == Kind.TRAJECTORY])
+    _name_sessions([line for line in approvals if line.sample.kind == SampleKind.TRAJECTORY])
 
 
 def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, str]) -> None:
@@ -50,8 +50,8 @@ def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, st
     while part := list(islice(rows, _AT_ONCE)):
         scanned: dict[int, list[str]] = {}
         for pk, shared, at, reference, *columns in part:
-            challenger = Answered(*columns[:3])
-            king = reference_answer(reference) if columns[3] is None else Answered(*columns[3:])
+            challenger = AnsweredSide(*columns[:3])
+            king = reference_answer(reference) if columns[3] is None else AnsweredSide(*columns[3:])
             kept, text, other = challenger, columns[0], king
             if kept_side(lines[pk].pick) == Pick.KING:
                 kept, text, other = king, reference if columns[3] is None else columns[3], challenger
@@ -95,9 +95,9 @@ def _name_sessions(approvals: Sequence[Decision]) -> None:
     if not lines:
         return
     rows = TrajectoryText.objects.filter(trajectory__sample_id__in=IdList(list(lines)))
-    columns = rows.values_list("trajectory__sample_id", *Recorded._fields)
+    columns = rows.values_list("trajectory__sample_id", *RecordedTexts._fields)
     for sample_id, *columns_of_text in columns.iterator(_AT_ONCE):
-        recorded = Recorded(*columns_of_text)
+        recorded = RecordedTexts(*columns_of_text)
         lines[sample_id].text_sha256 = recorded.sha256
         if not scan_texts(recorded.texts()):
             lines[sample_id].scan_rules = rule_set_version()

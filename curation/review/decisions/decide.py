@@ -21,7 +21,7 @@ from curation.review.decisions.state import change, fields_after, log_line, refu
 from curation.review.models import DECIDING, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
-from curation.samples.models import LEAKS, Kind, Sample, Status
+from curation.samples.models import LEAKS, Sample, SampleKind, SampleStatus
 from curation.web.database.clock import database_now
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
@@ -75,7 +75,7 @@ def decide(
         _refuse_accident(sample, access, action, version)
         if action == Action.APPROVE and keep is None:
             refuse_unanswered(access.project, sample, [access.user])
-        if preference and sample.kind != Kind.TURN:
+        if preference and sample.kind != SampleKind.TURN:
             text = "A trajectory has no sides to prefer."
             raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])
         if trim is not None and action != Action.APPROVE:
@@ -86,7 +86,7 @@ def decide(
         decision.preference, decision.seconds = preference, seconds
         if marks is not None:
             decision.before["marks"] = marks
-        if seats and sample.kind == Kind.TURN:
+        if seats and sample.kind == SampleKind.TURN:
             decision.seat = seats.value
         kept = None if keep is None else decision_to_keep(decision, access, keep)
         if action == Action.APPROVE:
@@ -139,7 +139,7 @@ def refuse_wrong_input(
 
 def _refuse_accident(sample: Sample, access: Access, action: str, version: int | None) -> None:
     """Refuse to settle a sample again after another reviewer, unless the caller names the version they saw."""
-    settled = sample.status in (Status.APPROVED, Status.REJECTED) and action != Action.SKIP
+    settled = sample.status in (SampleStatus.APPROVED, SampleStatus.REJECTED) and action != Action.SKIP
     if version is None and settled and sample.decided_by_id != access.user.pk and sample.decided_by:
         raise Conflict(
             f"Sample {sample.pk} was {sample.get_status_display().lower()} by {sample.decided_by.get_username()}. "

@@ -9,7 +9,7 @@ from curation.review.models import Decision
 from curation.samples.models import Sample
 from curation.web.lists.id_list import IdList
 from curation.webhooks.emit import emit_each
-from curation.webhooks.models import Event
+from curation.webhooks.models import WebhookEvent
 
 # Sent with the `lines` of the log, in their transaction.
 decided = Signal()
@@ -33,4 +33,4 @@ def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
 
     if lines:
         decided.send(Decision, lines=lines)
-        emit_each(project, Event.REVIEW_DECIDED, data)
+        emit_each(project, WebhookEvent.REVIEW_DECIDED, data)

@@ -8,7 +8,7 @@ from curation.projects.access import Access
 from curation.review.decisions.opinions import decisions_shown_to, look_at_opinions
 from curation.review.models import Action, Decision
 from curation.samples.blind import reviews_blind
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
@@ -47,7 +47,7 @@ class DecisionList(ListParams):
             waiting = Q(settles=False, undone_by=None, round=F("sample__round"))
             rows = rows.filter(waiting if self.waits else ~waiting)
         if reviews_blind(access):
-            rows = rows.filter(Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING))
+            rows = rows.filter(Q(reviewer=access.user) | ~Q(sample__status=SampleStatus.PENDING))
         page = self.page(
             rows.filter(decisions_shown_to(access)).select_related("reviewer", "sample", "guarantee__audit")
         )

@@ -7,23 +7,23 @@ from django.db import transaction
 from django.db.models import Q
 
 from curation.duels.models import Duel, Opponent
-from curation.review.decisions.outcome import Answered, latest_revisions, reference_answer
+from curation.review.decisions.outcome import AnsweredSide, latest_revisions, reference_answer
 from curation.review.models import Clearance, Pick
-from curation.samples.models import SCANNED, Sample, Status
+from curation.samples.models import SCANNED, Sample, SampleStatus
 from curation.samples.scans.store import scan_texts, text_sha256
 from curation.samples.scores.save import scanned_flags
 from curation.trajectories.models import TrajectoryText
 from judging.scan.rules import Kind
-from judging.scan.scan import Finding, rule_set_version, texts_of
+from judging.scan.scan import ScanFinding, rule_set_version, texts_of
 
-# The sides as `Place.part` names them.
+# The sides as `TextOfSample.part` names them.
 CHALLENGER, KING = "challenger", "king"
 # About a second of work, so that no writer waits long.
 SCANNED_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TextOfSample:
     """A text of the sample. `part` is history, tools, turn, challenger, king, `challenger reasoning`, comment or note;
     `index` is the message of the history, the turn of the session, or the id of the decision or revision."""
 
@@ -33,7 +33,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TextFinding:
     """One finding. `start` and `end` are characters of `text`, which is at `part` and `index`; `value_sha256` names the
     value without repeating it."""
 
@@ -48,7 +48,7 @@ class Found:
     text: str = field(repr=False)
 
 
-def findings_of(sample: Sample, *, first: str = CHALLENGER) -> list[Found]:
+def findings_of(sample: Sample, *, first: str = CHALLENGER) -> list[TextFinding]:
     """Return the findings in everything of the sample that may leave, in the order of its texts: the history, the
     session, both answers as recorded and as last revised, that of the side `first` before the other, and the comments,
     reasons and notes of its reviewers."""
@@ -66,7 +66,7 @@ def findings_of(sample: Sample, *, first: str = CHALLENGER) -> list[Found]:
 def flag_findings(sample: Sample) -> None:
     """Scan the sample's texts under the current rules, and set the flags of uncleared findings. Flags point reviewers
     to them and change no decision, so the version stays."""
-    open_findings = (Finding(row.rule, row.start, row.end) for row in findings_of(sample) if row.cleared_by is None)
+    open_findings = (ScanFinding(row.rule, row.start, row.end) for row in findings_of(sample) if row.cleared_by is None)
     flags = sample.flags & ~SCANNED | scanned_flags(open_findings)
     rules = rule_set_version()
     if (flags, rules) != (sample.flags, sample.scan_rules):
@@ -80,7 +80,7 @@ def scan_undecided(*, at_most: int = SCANNED_AT_ONCE) -> int:
     so nothing else would. An approval and an export scan for themselves."""
     rules = rule_set_version()
     ids: list[int] = []
-    for status in (Status.PENDING, Status.NEEDS_REFINE):
+    for status in (SampleStatus.PENDING, SampleStatus.NEEDS_REFINE):
         # Two ranges, because an index cannot search for unequal values.
         for other in (Q(scan_rules__lt=rules), Q(scan_rules__gt=rules)):
             rows = Sample.objects.filter(other, status=status).order_by("scan_rules", "pk")
@@ -93,41 +93,41 @@ def scan_undecided(*, at_most: int = SCANNED_AT_ONCE) -> int:
     return len(ids)
 
 
-def _found(place: Place, finding: Finding, cleared: dict[tuple[str, str], str]) -> Found:
+def _found(place: TextOfSample, finding: ScanFinding, cleared: dict[tuple[str, str], str]) -> TextFinding:
     digest = text_sha256(place.text[finding.start : finding.end])
     by = cleared.get((finding.rule, digest))
-    return Found(
+    return TextFinding(
         place.part, place.index, finding.rule, finding.kind, finding.start, finding.end, digest, by, place.text
     )
 
 
-def _places(sample: Sample, first: str) -> Iterator[Place]:
+def _places(sample: Sample, first: str) -> Iterator[TextOfSample]:
     duel = Duel.objects.filter(sample=sample).with_histories().first()
     if duel is not None:
         for index, message in enumerate(duel.prompt.text.history):
             for text in texts_of(message):
-                yield Place("history", index, text)
-        yield from (Place("tools", 0, text) for text in texts_of(duel.prompt.text.tools))
+                yield TextOfSample("history", index, text)
+        yield from (TextOfSample("tools", 0, text) for text in texts_of(duel.prompt.text.tools))
         reference = reference_answer(duel.prompt.text.reference)
         rows = {CHALLENGER: duel.challenger, KING: duel.king}
         for side, row in sorted(rows.items(), key=lambda found: found[0] != first):
             if row is None and duel.opponent == Opponent.NONE:
                 continue
-            answer = Answered(row.text.text, row.text.thinking, row.text.tool_calls) if row else reference
-            yield Place(side, 0, answer.text)
-            yield from (Place(f"{side} reasoning", 0, text) for text in texts_of([answer.reasoning]) if text)
+            answer = AnsweredSide(row.text.text, row.text.thinking, row.text.tool_calls) if row else reference
+            yield TextOfSample(side, 0, answer.text)
+            yield from (TextOfSample(f"{side} reasoning", 0, text) for text in texts_of([answer.reasoning]) if text)
     revised = {
         KING if side == Pick.KING else CHALLENGER: revision
         for side, revision in latest_revisions([sample.pk]).get(sample.pk, {}).items()
     }
     for side, revision in sorted(revised.items(), key=lambda found: found[0] != first):
-        yield Place(side, revision.pk, revision.text)
+        yield TextOfSample(side, revision.pk, revision.text)
     for session in TrajectoryText.objects.only("steps").filter(trajectory__sample=sample):
         for index, turn in enumerate(session.turns):
             for text in texts_of(turn):
-                yield Place("turn", index, text)
+                yield TextOfSample("turn", index, text)
     # Decisions that wait for others are hidden from them, their findings too.
     for pk, comment, reason in sample.decisions.filter(settles=True).values_list("pk", "comment", "reason"):
-        yield from (Place("comment", pk, text) for text in (comment, reason) if text)
+        yield from (TextOfSample("comment", pk, text) for text in (comment, reason) if text)
     for pk, note in sample.revisions.seen_by(None).not_undone().exclude(note="").values_list("pk", "note"):
-        yield Place("note", pk, note)
+        yield TextOfSample("note", pk, note)

@@ -11,8 +11,8 @@ from django.db import transaction
 from curation.projects.access import Access
 from curation.review.decisions.state import change, refuse_stale_version
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
-from curation.samples.models import Kind, Sample, Status
-from curation.trajectories.models import Label, Marking, Trajectory, TrajectoryText
+from curation.samples.models import Sample, SampleKind, SampleStatus
+from curation.trajectories.models import Marking, ProcessLabel, Trajectory, TrajectoryText
 from curation.web.problems import Conflict, FieldError, Invalid
 
 Marks = dict[str, dict[str, Any]]
@@ -40,13 +40,13 @@ def mark_steps(
     refuse_stale_version(sample, version)
     if (holder := holder_of(sample.pk, other_than=access.user)) is not None:
         raise held_by_other(sample.pk, holder)
-    if sample.status in (Status.APPROVED, Status.REJECTED):
+    if sample.status in (SampleStatus.APPROVED, SampleStatus.REJECTED):
         raise Conflict(f"Sample {sample.pk} is decided: undo the decision before you mark its steps.", code="decided")
     text = TrajectoryText.objects.get(trajectory=trajectory)
     own = {step["step_id"] for step in text.steps if step["source"] == "agent"}
     errors = [FieldError("steps", f"{number} is no step of the agent") for number in sorted(set(steps) - own)]
-    if label and label not in Label.values:
-        errors.append(FieldError("label", f"is one of {', '.join(Label.values)}, not {label!r}"))
+    if label and label not in ProcessLabel.values:
+        errors.append(FieldError("label", f"is one of {', '.join(ProcessLabel.values)}, not {label!r}"))
     if not steps or (learn is None and label is None):
         errors.append(FieldError("steps", "needs steps, and `learn` or `label`"))
     if errors:
@@ -68,7 +68,7 @@ def mark_steps(
 def undo_marking(access: Access, marking: Marking) -> None:
     """Restore the marks of its steps. Raises `Conflict` where somebody has marked them since, or decided the sample."""
     sample = lock_sample(access.project, marking.trajectory.sample_id or 0)
-    if sample.status in (Status.APPROVED, Status.REJECTED):
+    if sample.status in (SampleStatus.APPROVED, SampleStatus.REJECTED):
         raise Conflict(f"Sample {sample.pk} is decided: undo the decision first.", code="decided")
     text = TrajectoryText.objects.get(trajectory__sample=sample)
     if any(text.marks.get(position, {}) != mark for position, mark in marking.after.items()):
@@ -91,7 +91,7 @@ def trim_session(sample: Sample, last: int) -> Marks:
     """End the sample's session after the step `last`; return the marks before. Raises `Invalid` if nothing of the agent
     would be left, or nothing is cut."""
     text = TrajectoryText.objects.filter(trajectory__sample=sample).first()
-    if sample.kind != Kind.TRAJECTORY or text is None:
+    if sample.kind != SampleKind.TRAJECTORY or text is None:
         raise Invalid.fields([FieldError("trim", "is for trajectories only")])
     if not any(step["source"] == "agent" for step in text.steps[:last]) or last >= len(text.steps):
         reason = f"is a step after the agent's first and before step {len(text.steps)}"

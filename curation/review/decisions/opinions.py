@@ -19,10 +19,10 @@ from curation.projects.settings.document import Review
 from curation.review.decisions.state import OF_SEVERAL, UNDECIDED, change, fields_after
 from curation.review.models import Action, Decision, Revision
 from curation.samples.blind import look
-from curation.samples.models import LEAKS, Bucket, Flag, Sample, Status
+from curation.samples.models import LEAKS, Bucket, Flag, Sample, SampleStatus
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
 
-SETTLED = (Status.APPROVED, Status.REJECTED)
+SETTLED = (SampleStatus.APPROVED, SampleStatus.REJECTED)
 
 
 def opinions_needed(sample: Sample, review: Review) -> int:
@@ -50,7 +50,7 @@ def decisions_shown_to(access: Access) -> Q:
 def own_and_settled(access: Access) -> Q:
     """The caller's decisions and those that wait for nobody: the ones shown on a page where they decide, to curators
     too."""
-    return Q(settles=True) | Q(reviewer=access.user) | ~Q(sample__status=Status.PENDING)
+    return Q(settles=True) | Q(reviewer=access.user) | ~Q(sample__status=SampleStatus.PENDING)
 
 
 def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:

@@ -22,7 +22,7 @@ _CHALLENGER, _KING, _DRAW = (word.value for word in Pick)
 _APPROVE = Action.APPROVE.value
 
 
-class Answered(NamedTuple):
+class AnsweredSide(NamedTuple):
     """One side's answer as recorded. The reasoning is kept apart from the text; tool calls are lines below it too."""
 
     text: str
@@ -35,16 +35,16 @@ class Answered(NamedTuple):
         return answer_sha256(self.text, reasoning=self.reasoning, tool_calls=self.tool_calls)
 
 
-def reference_answer(reference: object) -> Answered:
+def reference_answer(reference: object) -> AnsweredSide:
     """The source's own turn, which takes the king's place in a duel without one. Its calls are lines below its text."""
     if not isinstance(reference, dict):
-        return Answered(content_of(reference))
+        return AnsweredSide(content_of(reference))
     calls = reference.get("tool_calls")
     reasoning = str(reference.get("reasoning_content") or "")
-    return Answered(message_text(reference), reasoning, calls if isinstance(calls, list) else ())
+    return AnsweredSide(message_text(reference), reasoning, calls if isinstance(calls, list) else ())
 
 
-class Outcome(NamedTuple):
+class SampleOutcome(NamedTuple):
     """One sample's texts as they leave.
 
     `pick` says whose answer is kept; a draw keeps the challenger's and has no `rejected_text`. `chosen_text` is the
@@ -153,15 +153,15 @@ class Reviewed:
         approval = self._approvals.get(sample_id)
         return (approval.pick if approval and approval.action == _APPROVE else "") or _CHALLENGER
 
-    def outcome(self, sample_id: int, challenger: Answered, king: Answered | None) -> Outcome:
+    def outcome(self, sample_id: int, challenger: AnsweredSide, king: AnsweredSide | None) -> SampleOutcome:
         """The outcome of one of the samples, whose two answers the caller has read."""
         approval = self._approvals.get(sample_id)
         pick = self.pick(sample_id)
-        original, other = (king or Answered(""), challenger) if pick == _KING else (challenger, king)
+        original, other = (king or AnsweredSide(""), challenger) if pick == _KING else (challenger, king)
         revisions = self._revisions.get(sample_id)
         revision = revisions.get(kept_side(pick)) if revisions else None
         digest = answer_sha256(revision.text) if revision else original.sha256
-        return Outcome(
+        return SampleOutcome(
             pick=pick,
             chosen_text=revision.text if revision else original.text,
             rejected_text=None if pick == _DRAW or other is None else other.text,

@@ -20,7 +20,7 @@ from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_
 from curation.review.models import Action, Decision, Pick, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
 from curation.review.queue.seats import LEFT, RIGHT, hides_sides, pick_of, seats_meant
-from curation.samples.models import Flag, Kind, Sample, Status
+from curation.samples.models import Flag, Sample, SampleKind, SampleStatus
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import text_errors
 from judging.messages import message_text
@@ -113,7 +113,7 @@ def add_revision(
         line.revision = revision
         line.save()
         lines.append(line)
-    reopened = UNDECIDED if sample.status == Status.APPROVED else {}
+    reopened = UNDECIDED if sample.status == SampleStatus.APPROVED else {}
     # Decisions on the text before do not count for this one.
     again = next_round(sample) if sample.opinions else {}
     change(sample, flags=flags_after(sample, revision), **reopened, **again)
@@ -184,7 +184,7 @@ def side_to_revise(access: Access, sample: Sample, *, preference: str, page_left
 def original_text(sample: Sample, of: str) -> str:
     """The model's own answer on this side of the sample's duel."""
     duel = Duel.objects.filter(sample=sample).select_related("challenger__text", "king__text").first()
-    if duel is None and sample.kind == Kind.TRAJECTORY:
+    if duel is None and sample.kind == SampleKind.TRAJECTORY:
         raise Invalid("A trajectory is not edited. Roll its scenario out again to refine it.")
     if duel is None:
         raise Invalid(f"Sample {sample.pk} has no answer to revise.")

@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_datetime
 
 from curation.projects.access import Access
 from curation.review.models import STATUS_AFTER, Action, Decision, Pick
-from curation.samples.models import Kind, Sample, Status
+from curation.samples.models import Sample, SampleKind, SampleStatus
 from curation.web.problems import FieldError, Invalid, Stale
 
 
@@ -39,7 +39,7 @@ def log_line(
 ) -> Decision:
     """A line of the log on the sample as it is now, not yet written. Approving a turn keeps the challenger's answer
     unless another side is picked."""
-    if not pick and action == Action.APPROVE and sample.kind == Kind.TURN:
+    if not pick and action == Action.APPROVE and sample.kind == SampleKind.TURN:
         pick = Pick.CHALLENGER
     before: Before = {
         "status": sample.status,
@@ -64,7 +64,7 @@ def log_line(
 
 # The state of a sample that nobody has decided.
 UNDECIDED: Mapping[str, object] = {
-    "status": Status.PENDING.value,
+    "status": SampleStatus.PENDING.value,
     "decided_by_id": None,
     "decided_at": None,
     "leak_cleared": False,
@@ -74,7 +74,7 @@ UNDECIDED: Mapping[str, object] = {
 def restored(before: Before, *, approved: bool) -> dict[str, object]:
     """The fields of an update that restores `before`. `approved` says whether an approval stands: the sample does not
     become approved again if its text has changed since that approval."""
-    if before["status"] == Status.APPROVED and not approved:
+    if before["status"] == SampleStatus.APPROVED and not approved:
         return dict(UNDECIDED)
     at = before["decided_at"]
     several = {name: before[name] for name in OF_SEVERAL if name in before}

@@ -21,7 +21,7 @@ from curation.review.decisions.undo import last_step
 from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.models import Clearance, Decision, FlagResolution, Revision
 from curation.review.queue.lease import lock_sample
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.trajectories.models import Marking
 from curation.web.database.prepared import Prepared
 from curation.web.problems import Conflict
@@ -29,7 +29,7 @@ from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DecisionStep:
     """`what` describes the step, `undone` its undo."""
 
     sample_id: int
@@ -43,7 +43,7 @@ class Step:
         return f"{self.undone} sample {self.sample_id}."
 
 
-def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision | Revision | Step | None:
+def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision | Revision | DecisionStep | None:
     """The caller's last step in the project that can be undone."""
     decided = last_step(access, passed_over=passed_over)
     found = [(at, kind) for at, kind in zip(_newest(access), _KINDS, strict=True) if at is not None]
@@ -62,12 +62,12 @@ def _labels(user: int, project: int) -> QuerySet[Label]:
     return Label.objects.filter(author=user, sample__project=project, undone=False).order_by("-id")
 
 
-def _label(access: Access) -> Step | None:
+def _label(access: Access) -> DecisionStep | None:
     row = _labels(access.user.pk, access.project.pk).select_related("question").first()
     if row is None:
         return None
     name = row.question.title
-    return Step(
+    return DecisionStep(
         row.sample_id,
         row.created_at,
         f"answered “{name}”",
@@ -103,20 +103,22 @@ def _markings(user: int, project: int) -> QuerySet[Marking]:
     return rows.filter(undone=False).order_by("-id")
 
 
-def _marking(access: Access) -> Step | None:
+def _marking(access: Access) -> DecisionStep | None:
     row = _markings(access.user.pk, access.project.pk).select_related("trajectory").first()
     if row is None or row.trajectory.sample_id is None:
         return None
     marked = f"the marks of {counted(len(row.before), 'step')}"
     taking_back = partial(undo_marking, access, row)
-    return Step(row.trajectory.sample_id, row.created_at, f"set {marked}", f"Took back {marked} of", taking_back)
+    return DecisionStep(
+        row.trajectory.sample_id, row.created_at, f"set {marked}", f"Took back {marked} of", taking_back
+    )
 
 
 def _clearances(user: int, project: int) -> QuerySet[Clearance]:
     return Clearance.objects.filter(cleared_by=user, sample__project=project).order_by("-id")
 
 
-def _clearance(access: Access) -> Step | None:
+def _clearance(access: Access) -> DecisionStep | None:
     row = _clearances(access.user.pk, access.project.pk).first()
     if row is None:
         return None
@@ -124,19 +126,19 @@ def _clearance(access: Access) -> Step | None:
         withdraw, access=access, sample_id=row.sample_id, rule=row.rule, value_sha256=row.value_sha256
     )
     what = f"cleared a finding ({row.rule})"
-    return Step(row.sample_id, row.created_at, what, f"Took back the clearance of {row.rule} in", taking_back)
+    return DecisionStep(row.sample_id, row.created_at, what, f"Took back the clearance of {row.rule} in", taking_back)
 
 
 def _resolutions(user: int, project: int) -> QuerySet[FlagResolution]:
     return FlagResolution.objects.filter(resolved_by=user, flag__sample__project=project).order_by("-id")
 
 
-def _resolution(access: Access) -> Step | None:
+def _resolution(access: Access) -> DecisionStep | None:
     row = _resolutions(access.user.pk, access.project.pk).select_related("flag").first()
     if row is None:
         return None
     sample_id = row.flag.sample_id
-    return Step(
+    return DecisionStep(
         sample_id,
         row.created_at,
         "resolved its flags",
@@ -163,17 +165,17 @@ def _requests(user: int, project: int) -> QuerySet[AssignedSample]:
         assignment__second_opinion=True,
         assignment__created_by=user,
         assignment__project=project,
-        sample__status=Status.PENDING,
+        sample__status=SampleStatus.PENDING,
         sample__opinions__gt=0,
     )
     return rows.order_by("-assignment_id")
 
 
-def _request(access: Access) -> Step | None:
+def _request(access: Access) -> DecisionStep | None:
     row = _requests(access.user.pk, access.project.pk).select_related("assignment").first()
     if row is None:
         return None
-    return Step(
+    return DecisionStep(
         row.sample_id,
         row.assignment.created_at,
         "asked for a second opinion",

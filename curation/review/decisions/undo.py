@@ -18,7 +18,7 @@ from curation.review.decisions.state import change, log_line, restored, stale
 from curation.review.models import IMPORTED, Action, Decision, Draft, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.review.queue.seats import names_side
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import Conflict
 
 # Lines of the log that are no decision of their own. A reopening is refused as the revision that caused it.
@@ -204,5 +204,5 @@ def _changed(sample: Sample, what: str) -> Conflict:
     return Conflict(
         f"Sample {sample.pk} was not changed: {what}.",
         code="changed_since",
-        current={"version": sample.version, "status": Status(sample.status).value},
+        current={"version": sample.version, "status": SampleStatus(sample.status).value},
     )

@@ -15,7 +15,7 @@ from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import settle_without_request
 from curation.review.models import Decision
 from curation.review.queue.lease import lock_sample
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 
 
 def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
@@ -29,7 +29,7 @@ def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=access.project.pk)
         samples = Sample.objects.filter(assigned_to__assignment=assignment)
-        undecided = samples.filter(status=Status.PENDING).distinct().count()
+        undecided = samples.filter(status=SampleStatus.PENDING).distinct().count()
         elsewhere = AssignedSample.objects.filter(sample=OuterRef("pk")).exclude(assignment=assignment)
         alone = samples.filter(~Exists(elsewhere)).values("pk")
         Sample.objects.filter(pk__in=alone).update(assigned=False)

@@ -22,7 +22,7 @@ from curation.review.guarantees.proof import proof_of
 from curation.review.guarantees.sets import HELD, Rows, not_held, unpacked
 from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, withdraw_guarantee
 from curation.review.models import Action, Batch, Decision, Lease
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.lists.id_list import IdList
 from judging.scan.scan import rule_set_version
 
@@ -71,7 +71,7 @@ def approvable(guarantee: Guarantee, rows: Rows) -> set[int]:
     Lines of guarantees, which have been undone since, raised the version too.
     """
     ids = IdList(rows["id"].tolist())
-    samples = not_held(Sample.objects.of(guarantee.project).filter(pk__in=ids, status=Status.PENDING, opinions=0))
+    samples = not_held(Sample.objects.of(guarantee.project).filter(pk__in=ids, status=SampleStatus.PENDING, opinions=0))
     samples = samples.filter(~Exists(Draw.objects.offered().filter(sample=OuterRef("pk"))))
     lines = Decision.objects.filter(sample_id__in=ids, guarantee__isnull=False)
     raised = Counter(lines.filter(created_at__gt=guarantee.audit.created_at).values_list("sample_id", flat=True))

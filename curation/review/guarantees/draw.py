@@ -15,8 +15,8 @@ from curation.projects.models import AuditEntry, Project, Scope
 from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.state import log_line
 from curation.review.guarantees.sets import (
-    Found,
     Rows,
+    SetRows,
     drawn_from,
     find_set,
     names_of_clusters,
@@ -131,7 +131,7 @@ def _refuse_questions(project: Project) -> None:
         )
 
 
-def _refuse_empty(audit: Audit, found: Found) -> None:
+def _refuse_empty(audit: Audit, found: SetRows) -> None:
     if len(found.rows):
         return
     left_out = found.left_out
@@ -147,7 +147,7 @@ def _refuse_empty(audit: Audit, found: Found) -> None:
     )
 
 
-def _refuse_too_small(audit: Audit, found: Found) -> None:
+def _refuse_too_small(audit: Audit, found: SetRows) -> None:
     total = len(found.rows)
     needed = least_looks(total, audit.alpha, audit.delta_of_test)
     promise = f"α = {audit.alpha:g} and δ = {audit.delta:g}"
@@ -169,7 +169,7 @@ def _refuse_too_small(audit: Audit, found: Found) -> None:
     raise Invalid(f"The audit's size of {audit.size} {text}.", code="size", errors=[error], current=current)
 
 
-def _refuse_few_clusters(audit: Audit, found: Found) -> None:
+def _refuse_few_clusters(audit: Audit, found: SetRows) -> None:
     if not audit.cluster:
         return
     needed = enough_looks(audit.alpha, audit.delta_of_test)

@@ -12,11 +12,11 @@ from curation.guarantees.models import Audit, Draw, Guarantee
 from curation.review.decisions.opinions import outcome_of
 from curation.review.models import DECIDING, Action, Decision
 from curation.review.queue.pace import median_seconds
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.lists.id_list import IdList
 from curation.web.schemas import out
 from curation.web.text.figures import percent
-from judging.statistics.guarantee import Level, Noise, expected, holds, levels_of, noise, proven, wealth, with_looks
+from judging.statistics.guarantee import Noise, SetLevel, expected, holds, levels_of, noise, proven, wealth, with_looks
 
 # The tolerated shares of the curve, beside the audit's own.
 ALPHAS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
@@ -24,7 +24,7 @@ MORE_LOOKS = (25, 50, 100, 200, 400, 800, 1_600)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AuditDraw:
     """A draw and its decision. `looked`: somebody decided, skipped or flagged it. `agreed`: they approved exactly the
     text that a guarantee would approve. `decision` is the id of the decision that counts."""
 
@@ -54,7 +54,7 @@ class Proof:
     """
 
     audit: Audit
-    looks: Sequence[Look]
+    looks: Sequence[AuditDraw]
     noise: Noise
     seconds: float | None
 
@@ -72,20 +72,20 @@ class Proof:
         return sum(one.agreed for one in self.looks)
 
     @cached_property
-    def levels(self) -> list[Level]:
+    def levels(self) -> list[SetLevel]:
         return self._levels(self.looks)
 
     @cached_property
-    def seen_levels(self) -> list[Level]:
+    def seen_levels(self) -> list[SetLevel]:
         """The levels of the draws that people have looked at."""
         return self._levels([one for one in self.looks if one.looked])
 
     @cached_property
-    def proven(self) -> Level | None:
+    def proven(self) -> SetLevel | None:
         return self._proven(self.levels, self.audit.alpha)
 
     @cached_property
-    def expected(self) -> Level | None:
+    def expected(self) -> SetLevel | None:
         """The level that the looks so far point to, without any confidence."""
         return self._expected(self.audit.alpha)
 
@@ -109,7 +109,7 @@ class Proof:
             return f"{waiting} of {audit.drawn} drawn samples wait for a look. Until then each counts as an error."
         return f"There are {audit.drawn - self.agreed} errors in {audit.drawn} looks, too many among the best scores."
 
-    def share(self, level: Level | None, *, more: int = 0) -> float:
+    def share(self, level: SetLevel | None, *, more: int = 0) -> float:
         """The part of all unseen samples that a level would approve, in an audit of so many more looks."""
         unseen = self.audit.samples - self.audit.drawn - more
         return level.unseen / unseen if level is not None else 0.0
@@ -140,14 +140,14 @@ class Proof:
             return False
         return holds(self.levels, audit.alpha, audit.delta_of_test, threshold=threshold, approved=guarantee.samples)
 
-    def _proven(self, levels: Sequence[Level], alpha: float) -> Level | None:
+    def _proven(self, levels: Sequence[SetLevel], alpha: float) -> SetLevel | None:
         return None if self.noise.at_least > alpha else proven(levels, alpha, self.audit.delta_of_test)
 
-    def _expected(self, alpha: float) -> Level | None:
+    def _expected(self, alpha: float) -> SetLevel | None:
         found = expected(self.seen_levels, alpha)
         return None if found is None else next(one for one in self.levels if one.threshold == found.threshold)
 
-    def _levels(self, looks: Sequence[Look]) -> list[Level]:
+    def _levels(self, looks: Sequence[AuditDraw]) -> list[SetLevel]:
         thresholds, samples = zip(*self.audit.levels, strict=True)
         scores, errors = [one.score for one in looks], [not one.agreed for one in looks]
         clusters = [one.cluster for one in looks] if self.audit.cluster else None
@@ -197,10 +197,10 @@ def decided_since(guarantee: Guarantee) -> SinceOut:
     approved = Decision.objects.filter(guarantee=guarantee, sample=OuterRef("pk"), action=Action.APPROVE)
     # By the index of samples that a person decided, of which a guarantee's are none.
     states = Sample.objects.filter(Exists(approved), decided_by__isnull=False).values_list("status", flat=True)
-    return SinceOut(len(states), sum(status != Status.APPROVED for status in states))
+    return SinceOut(len(states), sum(status != SampleStatus.APPROVED for status in states))
 
 
-def _looks(draws: QuerySet[Draw]) -> list[Look]:
+def _looks(draws: QuerySet[Draw]) -> list[AuditDraw]:
     rows = list(draws.order_by("place").values_list("sample_id", "score", "cluster", "pick", "text_sha256"))
     ids = IdList([row[0] for row in rows if row[0] is not None])
     # A bulk decision, an imported one and one under a guarantee are no look at this sample.
@@ -213,7 +213,7 @@ def _looks(draws: QuerySet[Draw]) -> list[Look]:
     for sample_id, score, cluster, pick, digest in rows:
         decision, *outcome = decided.get(sample_id) or (skipped.get(sample_id, 0), "", "", "")
         agreed = tuple(outcome) == (Action.APPROVE, pick, digest)
-        looks.append(Look(sample_id, score, cluster, decision > 0, agreed, decision))
+        looks.append(AuditDraw(sample_id, score, cluster, decision > 0, agreed, decision))
     return looks
 
 

@@ -22,7 +22,7 @@ from curation.web.http.etag import set_etag
 from curation.web.ids import find
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted, percent
-from judging.statistics.guarantee import Level
+from judging.statistics.guarantee import SetLevel
 
 
 class Audits(Resource[Audit]):
@@ -144,7 +144,7 @@ def audit_values(proof: Proof) -> dict[str, Any]:
     }
 
 
-def level_values(proof: Proof, level: Level | None) -> dict[str, object] | None:
+def level_values(proof: Proof, level: SetLevel | None) -> dict[str, object] | None:
     if level is None:
         return None
     return {"threshold": level.threshold, "share": round(proof.share(level), 4), "samples": level.unseen}

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 from django import forms
 from pydantic import BeforeValidator, Field, field_validator
 
-from curation.guarantees.models import Cluster
+from curation.guarantees.models import ClusterColumn
 from curation.review.guarantees.draw import MAX_SIZE
 from curation.review.guarantees.proof import AliveOut, SinceOut
 from curation.samples.list.filters import SampleFilter
@@ -12,7 +12,7 @@ from curation.web.lists.form_field import FilterField
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
 
 Tolerated = Annotated[float, Field(ge=0.001, le=0.5)]
-CLUSTERS = [("", "none"), *Cluster.choices]
+CLUSTERS = [("", "none"), *ClusterColumn.choices]
 
 
 class AuditIn(Strict):
@@ -64,8 +64,8 @@ class AuditIn(Strict):
     @field_validator("cluster")
     @classmethod
     def known_cluster(cls, name: str) -> str:
-        if name and name not in Cluster.values:
-            raise ValueError(f"is one of {', '.join(Cluster.values)}, or empty")
+        if name and name not in ClusterColumn.values:
+            raise ValueError(f"is one of {', '.join(ClusterColumn.values)}, or empty")
         return name
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from django.db.models import F
 from numpy.typing import NDArray
 
-from curation.samples.models import Flag, Sample, SampleQuerySet, Status, flag_bits
+from curation.samples.models import Flag, Sample, SampleQuerySet, SampleStatus, flag_bits
 from curation.samples.scores.order import score_of
 from judging.panel.buckets import HOLDING_FLAGS
 
@@ -22,7 +22,7 @@ Rows = NDArray[np.void]
 _AT_ONCE = 10_000
 
 
-class Found(NamedTuple):
+class SetRows(NamedTuple):
     """The set's `rows`. `left_out` counts other pending samples by reason: `held` by a finding, `begun` by people,
     `unscored`. `clusters` is the number of different values of the cluster's column, 0 without one."""
 
@@ -31,9 +31,9 @@ class Found(NamedTuple):
     clusters: int
 
 
-def find_set(matching: SampleQuerySet, score: str, cluster: str) -> Found:
+def find_set(matching: SampleQuerySet, score: str, cluster: str) -> SetRows:
     """Read the samples of a filter. A sample that people have begun to decide together is left out."""
-    pending = matching.filter(status=Status.PENDING).order_by("pk").annotate(ordering=score_of(score))
+    pending = matching.filter(status=SampleStatus.PENDING).order_by("pk").annotate(ordering=score_of(score))
     columns = ["pk", "version", "ordering", "flags", "opinions", *([cluster] if cluster else [])]
     left_out = {"held": 0, "begun": 0, "unscored": 0}
     clusters = set[str]()
@@ -54,7 +54,7 @@ def find_set(matching: SampleQuerySet, score: str, cluster: str) -> Found:
                 yield pk, version, float(value)
 
     found: Rows = np.fromiter(rows(), dtype=ROW)
-    return Found(found, left_out, len(clusters) + alone)
+    return SetRows(found, left_out, len(clusters) + alone)
 
 
 def is_number(value: Any) -> bool:

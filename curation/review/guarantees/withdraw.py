@@ -14,7 +14,7 @@ from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.state import Before, restored
 from curation.review.decisions.undo import undo_line
 from curation.review.models import SETTLING, Action, Batch, Decision
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.lists.id_list import IdList
 
 CHUNK = 1_000
@@ -28,7 +28,7 @@ def withdraw_guarantee(guarantee: Guarantee, *, by: Access | None, reason: str) 
     if not Guarantee.objects.filter(pk=guarantee.pk, withdrawn_at=None).update(finished=False, cursor=0, **values):
         return False
     # The samples that it kept for people are as all others now.
-    Draw.objects.filter(guarantee=guarantee, sample__status=Status.PENDING).delete()
+    Draw.objects.filter(guarantee=guarantee, sample__status=SampleStatus.PENDING).delete()
     data, subject = {"reason": reason}, str(guarantee.pk)
     log.record(actor=user, action="guarantee.withdraw", subject=subject, project=guarantee.project, data=data)
     return True

@@ -13,7 +13,7 @@ from curation.imports.layouts.messages.calls import with_tools
 from curation.imports.layouts.messages.write import messages_of, write_messages
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.read import DUELS, OWN, PROMPTS, TASKS, read_row, trained_positions
-from curation.imports.layouts.session import Ending, Json, Outcome, Session, Step, repo_of
+from curation.imports.layouts.session import AgentSession, Continuation, Json, SessionOutcome, Step, repo_of
 from curation.imports.sources.rows import RowRefused
 from curation.review.models import Action
 from judging.messages import Message
@@ -24,7 +24,7 @@ LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class TrainingContent:
     """The training content of one row. `reference` is the source's own turn, unless that is the answer. `label` is that
     of a KTO row. `tail` is the number of messages after the answer."""
 
@@ -44,7 +44,7 @@ class ImportedRow:
     archive, without its ending."""
 
     offset: int
-    content: Content
+    content: TrainingContent
     tools: list[Json]
     instance_id: str
     repo: str
@@ -100,11 +100,11 @@ def read_imported_row(
     )
 
 
-def _axes(session: Session) -> dict[str, str]:
+def _axes(session: AgentSession) -> dict[str, str]:
     """Return the outcome, rewards, model, agent, task and metadata of a row, by which its sample is found."""
     verdict, agent = session.verdict, session.agent
     found: dict[str, object] = {
-        "outcome": "" if verdict.outcome is Outcome.UNKNOWN else verdict.outcome,
+        "outcome": "" if verdict.outcome is SessionOutcome.UNKNOWN else verdict.outcome,
         **{f"reward.{name}": f"{value:g}" for name, value in verdict.rewards.items()},
         "exception": verdict.exception,
         "model": agent.get("model_name"),
@@ -115,14 +115,14 @@ def _axes(session: Session) -> dict[str, str]:
     return {name[:LONGEST_NAME]: str(value)[:LONGEST_NAME] for name, value in found.items() if value not in EMPTY}
 
 
-def _decision(content: Content, reviewers: tuple[str, ...]) -> str:
+def _decision(content: TrainingContent, reviewers: tuple[str, ...]) -> str:
     """A reviewer's name, a label and a preference are decisions; an answer alone is none."""
     if content.label is False:
         return Action.REJECT.value
     return Action.APPROVE.value if reviewers or content.label or (content.other and not content.reference) else ""
 
 
-def _content(session: Session, trained: Trained) -> Content:
+def _content(session: AgentSession, trained: Trained) -> TrainingContent:
     if session.layout in (TASKS, PROMPTS):
         raise RowRefused("a task or a text without messages is no sample: map its columns to `prompt` and `completion`")
     sides = {ending.side: ending for ending in reversed(session.endings)}
@@ -133,18 +133,18 @@ def _content(session: Session, trained: Trained) -> Content:
         if "king" not in sides and "challenger" not in sides:
             raise RowRefused("king and challenger are both empty")
         challenger, king, source = (_side(sides.get(side)) for side in ("challenger", "king", "source"))
-        return Content(session.layout, history, challenger, king, source)
+        return TrainingContent(session.layout, history, challenger, king, source)
     if sides:
         chosen, rejected = (_side(sides.get(side)) for side in ("chosen", "rejected"))
         if chosen is None:
             raise RowRefused("a rejected answer without a chosen one is no sample")
         if chosen == rejected:
             raise RowRefused("chosen and rejected are the same")
-        return Content(session.layout, history, chosen, rejected)
+        return TrainingContent(session.layout, history, chosen, rejected)
     return _conversation(session, trained)
 
 
-def _conversation(session: Session, trained: Trained) -> Content:
+def _conversation(session: AgentSession, trained: Trained) -> TrainingContent:
     """Return the last answer that is trained on. What comes after it is context of the session, not of the sample."""
     if not session.agent_steps():
         raise RowRefused("the row has no answer of an assistant")
@@ -155,10 +155,10 @@ def _conversation(session: Session, trained: Trained) -> Content:
     history = write_messages(session.steps[:last], dict.fromkeys(learned, True))
     answer = _answer(session.steps[last], "the row")
     tail = write_messages(session.steps[last:])[1:]
-    return Content(session.layout, history, answer, label=session.label, tail=len(tail))
+    return TrainingContent(session.layout, history, answer, label=session.label, tail=len(tail))
 
 
-def _side(ending: Ending | None) -> Message | None:
+def _side(ending: Continuation | None) -> Message | None:
     if ending is None:
         return None
     if len(ending.steps) != 1:

@@ -16,7 +16,7 @@ from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, wri
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
 from curation.runs.models import Run
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from judging.answers.facts import acts
 from judging.messages import content_of, message_text
 
@@ -35,7 +35,7 @@ class SampleOptions(SessionOptions):
     )
 
 
-class SampleKind(DecidingKind[SampleOptions, Entry]):
+class SampleImportKind(DecidingKind[SampleOptions, Entry]):
     name = "samples"
     title = "Samples, with their answers and decisions"
     unit = "samples"
@@ -116,5 +116,5 @@ def _arrives(entry: ImportedRow, options: SampleOptions) -> str:
     named = f" by {', '.join(entry.reviewers)}" if entry.reviewers else ""
     decision = f"the file says {entry.decision}{named}" if entry.decision else "the file has no decision"
     if entry.decision and options.decisions:
-        return f"{Status(STATUS_AFTER[entry.decision]).label.lower()}, as your decision: {decision}"
+        return f"{SampleStatus(STATUS_AFTER[entry.decision]).label.lower()}, as your decision: {decision}"
     return f"pending: {decision}" + (", which is not taken over" if entry.decision else "")

@@ -14,21 +14,21 @@ from curation.imports.documents import DocumentReader, DocumentRow
 from curation.imports.layouts.images import Beside, read_images
 from curation.imports.layouts.messages.calls import with_tools
 from curation.imports.layouts.messages.write import messages_of
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.override import overridden
 from curation.imports.layouts.rows.read import has_conversation, read_row
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.session import AgentSession
 from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import Reader, RowRefused, SourceRow
+from curation.imports.sources.rows import RowRefused, SourceReader, SourceRow
 from curation.projects.settings.data import TRAJECTORIES
 from curation.review.imports.content import Trained
 from curation.review.imports.decisions import Carried, DecidingKind, deciding_person, take_over
 from curation.review.models import Action
 from curation.runs.models import Run
-from curation.trajectories.imported.save import Saved, save_sessions
+from curation.trajectories.imported.save import SavedSessions, save_sessions
 from judging.messages import message_text
 
 
@@ -39,7 +39,7 @@ class TrajectoryOptions(SessionOptions):
     trained: Trained = Field("all", description="Steps that are trained on if none is marked: `all`, or the last one.")
 
 
-class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
+class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
     name = "trajectories"
     title = "Runs of agents (trajectories)"
     unit = "trajectories"
@@ -54,12 +54,12 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
     }
     options = TrajectoryOptions
 
-    def reader_of(self, source: Opened) -> Reader:
+    def reader_of(self, source: Opened) -> SourceReader:
         if source.files is None:
             return source.reader
         return DocumentReader(source.files, rows=source.rows)
 
-    def data_kind(self, entries: Sequence[Reading]) -> str:
+    def data_kind(self, entries: Sequence[DocumentReading]) -> str:
         return TRAJECTORIES
 
     def claims(self, row: SourceRow) -> bool:
@@ -73,7 +73,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         shown = f"{reverse('trajectory-list', args=[slug])}?{urlencode({'run': run.pk})}"
         return [("Review", reverse("queue", args=[slug])), ("Show the trajectories", shown)]
 
-    def parse(self, row: SourceRow, options: TrajectoryOptions) -> Reading:
+    def parse(self, row: SourceRow, options: TrajectoryOptions) -> DocumentReading:
         try:
             reading = self._reading(row, options.mapping)
             beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
@@ -81,10 +81,12 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
         except RowRefused as refused:
             raise RowRefused(f"{row.place if isinstance(row, DocumentRow) else ''}{refused}") from None
 
-    def _whole(self, session: Session, beside: Beside, reading: Reading, options: TrajectoryOptions) -> Session:
+    def _whole(
+        self, session: AgentSession, beside: Beside, reading: DocumentReading, options: TrajectoryOptions
+    ) -> AgentSession:
         return with_tools(read_images(session, beside, reading.account), options.attached, reading.account)
 
-    def _reading(self, row: SourceRow, mapping: RowMapping | None) -> Reading:
+    def _reading(self, row: SourceRow, mapping: RowMapping | None) -> DocumentReading:
         """Read a row by its layout, and over it the columns that are mapped; or by a mapping of its messages alone."""
         value = row.document.value if isinstance(row, DocumentRow) else row.value
         if mapping is None or not mapping.reads_messages:
@@ -98,12 +100,12 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, Reading]):
             raise RowRefused("a row with two answers is no run of an agent: import it as samples")
         if mapping is None and not has_conversation(value):
             raise RowRefused("a row without a list of messages is no run of an agent: import it as samples")
-        return Reading([session], account)
+        return DocumentReading([session], account)
 
-    def weight(self, entry: Reading) -> int:
+    def weight(self, entry: DocumentReading) -> int:
         return sum(len(orjson.dumps(session.steps)) for session in entry.sessions)
 
-    def write(self, target: ImportTarget, entries: list[Reading]) -> dict[str, int]:
+    def write(self, target: ImportTarget, entries: list[DocumentReading]) -> dict[str, int]:
         target.account_for(entry.account for entry in entries)
         sessions = [session for entry in entries for session in entry.sessions]
         target.read_as(session.layout for session in sessions)
@@ -129,7 +131,7 @@ def _no_file(path: str) -> bytes | None:
     return None
 
 
-def _recognised(row: SourceRow) -> Reading | None:
+def _recognised(row: SourceRow) -> DocumentReading | None:
     """Return what the layout of a row finds in it, or None for a row of data. Raises `RowRefused`."""
     if not isinstance(row, DocumentRow):
         layout = recognise(row.value)
@@ -139,7 +141,7 @@ def _recognised(row: SourceRow) -> Reading | None:
     return row.document.reading
 
 
-def _decisions(saved: Saved) -> Carried:
+def _decisions(saved: SavedSessions) -> Carried:
     """Return the samples of sessions with a label. An outcome is no decision of a person."""
     alike: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
     for session, row in saved.new:
@@ -149,7 +151,7 @@ def _decisions(saved: Saved) -> Carried:
     return alike
 
 
-def _lines(session: Session) -> Iterator[tuple[str, str]]:
+def _lines(session: AgentSession) -> Iterator[tuple[str, str]]:
     """Yield what a preview shows: the ends of the run, its outcome, its first and its last step."""
     rewards = (f"{name} {value:g}" for name, value in session.verdict.rewards.items())
     yield "arrives as", ", ".join([f"{len(session.steps)} steps", session.verdict.outcome, *rewards])

@@ -24,7 +24,7 @@ from curation.review.imports.decisions import take_over
 from curation.review.imports.labels import Completed, pair_rows
 from curation.review.imports.scores import imported_bucket, imported_priority
 from curation.review.models import import_batch
-from curation.samples.models import UNSCORED, Flag, Kind, Sample, SampleText
+from curation.samples.models import UNSCORED, Flag, Sample, SampleKind, SampleText
 from curation.samples.scans.store import scan_texts
 from curation.samples.scores.save import SampleRow, scanned_flags, upsert_samples
 from curation.web.lists.id_list import IdList, KeyList
@@ -259,7 +259,7 @@ def _write_samples(target: ImportTarget, new: Sequence[_New]) -> None:
                 project_id=target.run.project_id,
                 run_id=target.run.pk,
                 existing_id=None,
-                kind=Kind.TURN,
+                kind=SampleKind.TURN,
                 score=duel.score,
                 bucket=duel.bucket,
                 flags=duel.flags,

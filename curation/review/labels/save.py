@@ -12,7 +12,7 @@ from curation.review.queue.lease import lock_sample, own_lease
 from curation.review.queue.seats import LEFT, RIGHT, hides_sides, place_of, shown_seats
 from curation.review.workspace.spans import FIELDS, NEWEST, SIDES, text_of
 from curation.samples.blind import reviews_blind
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.web.problems import FieldError
 
 
@@ -60,7 +60,7 @@ def field_of(access: Access, sample: Sample, given: object) -> str:
     name = given if isinstance(given, str) else ""
     if name in SIDES and reviews_blind(access) and hides_sides(access, sample):
         raise BadValue("names a side that is hidden from you; say left or right")
-    if name in (LEFT, RIGHT) and sample.kind == Kind.TURN:
+    if name in (LEFT, RIGHT) and sample.kind == SampleKind.TURN:
         seats = shown_seats(access, sample, own_lease(sample, access))
         return FIELDS[seats.left if name == LEFT else seats.right]
     return name

@@ -17,7 +17,7 @@ from curation.review.workspace.navigation import sample_url
 from curation.review.workspace.responses import announce
 from curation.review.workspace.spans import NEWEST, text_of, turn_texts
 from curation.review.workspace.workspace import answers_shown
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.web.http.etag import posted_version
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, Problem
@@ -41,7 +41,7 @@ def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         return refused
     if not is_htmx:
         return HttpResponseRedirect(sample_url(access.project.slug, pk))
-    found = detail_of(sample, access.user.pk) if sample.kind == Kind.TURN else None
+    found = detail_of(sample, access.user.pk) if sample.kind == SampleKind.TURN else None
     places = [place for place, _, _ in answers_shown(access, sample, found)] if found else []
     panel = label_panel(access, sample, own_lease(sample, access), places)
     context = {"labels": panel, "sample": sample, "project": access.project}
@@ -92,7 +92,7 @@ def _quoted(access: Access, sample: Sample, sent: QueryDict) -> dict[str, object
     quote = sent.get("quote", "").replace("\r\n", "\n")
     if not quote.strip():
         raise Invalid("Select words in the text, or type them, to mark them.", errors=[FieldError("quote", "is empty")])
-    if sample.kind == Kind.TRAJECTORY:
+    if sample.kind == SampleKind.TRAJECTORY:
         texts: dict[str, tuple[str, str | None]] = {
             f"turn:{index}": (text, None) for index, text in enumerate(turn_texts(sample))
         }

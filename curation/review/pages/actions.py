@@ -18,7 +18,7 @@ from curation.review.decisions.decide import decide
 from curation.review.decisions.drafts import clear_draft, save_draft
 from curation.review.decisions.marks import mark_steps
 from curation.review.decisions.revise import revise, side_to_revise
-from curation.review.decisions.steps import Step
+from curation.review.decisions.steps import DecisionStep
 from curation.review.models import Action, Decision, Lease, Pick
 from curation.review.pages.views import lease_if_undecided, sample_of
 from curation.review.queue.lease import give_back, hold, holder_of, own_lease
@@ -27,7 +27,7 @@ from curation.review.workspace.detail import facts_of
 from curation.review.workspace.navigation import Location, last_done, location_of, queue_url, sample_url
 from curation.review.workspace.responses import announce, show, show_next, show_saved, toast
 from curation.review.workspace.workspace import workspace_of
-from curation.samples.models import Kind, Status
+from curation.samples.models import SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.trajectories.session.states import labels_hidden, states_of
 from curation.web.http.etag import posted_version
@@ -122,17 +122,17 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
     try:
         with transaction.atomic():
             done = undo_latest(access=access)
-            if isinstance(done, BulkUndone | Step):
+            if isinstance(done, BulkUndone | DecisionStep):
                 pending, lease = False, None
             else:
-                pending = done.sample.status == Status.PENDING
+                pending = done.sample.status == SampleStatus.PENDING
                 seats = Seats(done.shown.seat) if done.shown.seat else None
                 lease = hold(access=access, sample_id=done.sample.pk, seats=seats) if pending else None
     except Conflict as problem:
         return HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
     if isinstance(done, BulkUndone):
         return _after_bulk_undo(request, access, done)
-    if isinstance(done, Step):
+    if isinstance(done, DecisionStep):
         return _after_step(request, access, done)
     location = replace(location_of(request.POST), at=None if pending else done.shown.pk)
     sample = sample_of(access, done.sample.pk)
@@ -140,14 +140,14 @@ def review_undo(request: HttpRequest, access: Access) -> HttpResponse:
     return announce(show(request, access, space), done.summary)
 
 
-def _after_step(request: HttpRequest, access: Access, done: Step) -> HttpResponse:
+def _after_step(request: HttpRequest, access: Access, done: DecisionStep) -> HttpResponse:
     """The sample of the step, with a notice of the undo."""
     sample = sample_of(access, done.sample_id)
     lease = lease_if_undecided(access, sample)
     own = Decision.objects.filter(sample=sample, reviewer=access.user).exclude(action=Action.UNDO).order_by("-id")
-    at = None if sample.status == Status.PENDING else own.values_list("id", flat=True).first()
+    at = None if sample.status == SampleStatus.PENDING else own.values_list("id", flat=True).first()
     location = location_of(request.POST)
-    shown = replace(location, at=at) if at or sample.status == Status.PENDING else Location()
+    shown = replace(location, at=at) if at or sample.status == SampleStatus.PENDING else Location()
     space = workspace_of(access=access, sample=sample, location=shown, lease=lease)
     return toast(announce(show(request, access, space), done.summary), done.summary)
 
@@ -176,7 +176,7 @@ def lease_heartbeat(request: HttpRequest, access: Access, pk: int) -> HttpRespon
         "project": access.project,
         "lease": lease,
         "in_review_by": None if lease else holder_of(pk, other_than=access.user),
-        "lapsed": lease is None and sample.status == Status.PENDING,
+        "lapsed": lease is None and sample.status == SampleStatus.PENDING,
         "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
     }
     return render(request, "review/queue/_lease.html", context)
@@ -203,7 +203,7 @@ def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
         of = side_of_token(access, sample, token)
     elif text or note:
         of = side_to_revise(access, sample, preference=preference or "", page_left=page_left)
-    if preference is not None and sample.kind == Kind.TURN:
+    if preference is not None and sample.kind == SampleKind.TURN:
         seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
         pick = pick_of(preference, seats)
     saved_at = save_draft(access=access, sample_id=pk, of=of, text=text, note=note, comment=comment, pick=pick)

@@ -9,7 +9,7 @@ from curation.review.queue.take import release_ahead
 from curation.review.workspace.navigation import location_of
 from curation.review.workspace.responses import show, show_ahead, show_claim, show_next, show_open
 from curation.review.workspace.workspace import workspace_of
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.ids import find
 from curation.web.problems import Conflict
 
@@ -63,7 +63,7 @@ def sample_of(access: Access, pk: int) -> Sample:
 
 
 def may_claim(access: Access, sample: Sample) -> bool:
-    return sample.status == Status.PENDING and access.may(Scope.REVIEW)
+    return sample.status == SampleStatus.PENDING and access.may(Scope.REVIEW)
 
 
 def lease_if_undecided(access: Access, sample: Sample) -> Lease | None:

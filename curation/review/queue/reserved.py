@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce, Now
 from curation.assignments.models import AssignedSample
 from curation.projects.models import Project
 from curation.review.models import Decision
-from curation.samples.models import Bucket, Flag, Sample, SampleQuerySet, Status
+from curation.samples.models import Bucket, Flag, Sample, SampleQuerySet, SampleStatus
 
 
 def assigned_to(project: int, reviewer: int) -> SampleQuerySet:
@@ -19,7 +19,7 @@ def assigned_to(project: int, reviewer: int) -> SampleQuerySet:
     """
     in_time = Q(assigned_to__assignment__until=None) | Q(assigned_to__assignment__until__gt=Now())
     mine = Sample.objects.filter(in_time, assigned_to__member__user=reviewer, assigned_to__member__project=project)
-    found: SampleQuerySet = mine.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
+    found: SampleQuerySet = mine.alias(state=Coalesce("status", Value(""))).filter(state=SampleStatus.PENDING)
     return found
 
 
@@ -28,7 +28,7 @@ def drawn_of(project: int) -> SampleQuerySet:
     # `DrawQuerySet.offered` as one join: SQLite then begins at the audits, and sorts no other samples.
     offered = Q(draws__guarantee__isnull=False) | Q(draws__place__lt=F("draws__audit__drawn"))
     drawn = Sample.objects.filter(offered, draws__audit__project=project)
-    found: SampleQuerySet = drawn.alias(state=Coalesce("status", Value(""))).filter(state=Status.PENDING)
+    found: SampleQuerySet = drawn.alias(state=Coalesce("status", Value(""))).filter(state=SampleStatus.PENDING)
     return found
 
 

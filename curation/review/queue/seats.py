@@ -9,7 +9,7 @@ from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
 from curation.review.models import SETTLING, Action, Decision, Lease, Pick
 from curation.samples.blind import reviews_blind
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import FieldError, Invalid
 
 LEFT, RIGHT = "left", "right"
@@ -52,7 +52,7 @@ def is_blind(access: Access, sample: Sample) -> bool:
     """Whether sides, judges and score are hidden: until the sample is decided, if the project asks for that. A person
     with an earlier decision on a sample that a new text reopened has seen them, and its page shows them the earlier
     approval."""
-    if not access.project.settings.review.blind or sample.status != Status.PENDING:
+    if not access.project.settings.review.blind or sample.status != SampleStatus.PENDING:
         return False
     # A new text would have raised the first version.
     return sample.version == 1 or not _decided_before_reopening(access, sample)

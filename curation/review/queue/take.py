@@ -18,7 +18,7 @@ from curation.review.queue.reserved import assigned_to, drawn_of, is_assigned_to
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.conditions import HasOpinions
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.samples.scores.order import PREDICTED
 from curation.web.database.prepared import Prepared, RowCount
 from curation.web.lists.clauses import Unindexed, page_rows
@@ -56,7 +56,7 @@ class Taken:
 def open_count(project: Project, reviewer: int | None = None) -> int:
     """Undecided samples, counted up to `COUNTED_UP_TO`; pages show "10,000+" for more. With a reviewer (a user's id)
     those that the queue offers to them."""
-    rows = Sample.objects.of(project).filter(status=Status.PENDING).order_by()
+    rows = Sample.objects.of(project).filter(status=SampleStatus.PENDING).order_by()
     if reviewer is None:
         return rows[:COUNTED_UP_TO].count()
     found = _counts.first(project=project.pk, reviewer=reviewer)
@@ -77,7 +77,7 @@ def open_count(project: Project, reviewer: int | None = None) -> int:
 def _open_counts(project: int, reviewer: int) -> QuerySet[Project, tuple[int, int, bool]]:
     """The undecided samples that nobody was assigned, those of them that wait for others, and whether some are
     assigned."""
-    rows = Sample.objects.filter(project=project, status=Status.PENDING).order_by()
+    rows = Sample.objects.filter(project=project, status=SampleStatus.PENDING).order_by()
     waiting = waiting_for_others(project, reviewer).alias(free=Unindexed(F("assigned"))).filter(free__in=[False])
     return Project.objects.filter(pk=project).values_list(
         RowCount(rows.filter(**UNASSIGNED)[:COUNTED_UP_TO]),
@@ -94,7 +94,7 @@ def waiting_for_others(project: Project | int, reviewer: int) -> SampleQuerySet:
     them, and the index by status holds every undecided sample of the project.
     """
     several = Sample.objects.filter(project=project).order_by().filter(HasOpinions(F("opinions")))
-    pending: SampleQuerySet = several.alias(state=Unindexed(F("status"))).filter(state=Status.PENDING)
+    pending: SampleQuerySet = several.alias(state=Unindexed(F("status"))).filter(state=SampleStatus.PENDING)
     return pending.filter(Q(disputed=True) | Exists(_own_opinions(reviewer)))
 
 
@@ -109,7 +109,7 @@ def take_next(
     """
     wanted = wanted or SampleFilter()
     refuse_hidden(access, wanted)
-    rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
+    rows = wanted.apply(Sample.objects.of(access.project).filter(status=SampleStatus.PENDING))
     offered, plain = _offered(access.project, wanted, order), _is_plain(wanted, order)
     with transaction.atomic():
         claimed = (_claim_open(rows, access) if resume else None) or _claim_first(offered, access, order, plain=plain)
@@ -146,7 +146,7 @@ def _own_ahead(access: Access) -> QuerySet[Lease]:
 def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
     """The sample that the caller has open in this queue; nothing is claimed or extended."""
     refuse_hidden(access, wanted)
-    rows = wanted.apply(Sample.objects.of(access.project).filter(status=Status.PENDING))
+    rows = wanted.apply(Sample.objects.of(access.project).filter(status=SampleStatus.PENDING))
     own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), ahead=False, sample__in=rows)
     lease = own.order_by("-created_at").first()
     sample = _shown.first(sample=lease.sample_id) if lease else None
@@ -156,7 +156,7 @@ def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
 def _offered(project: Project, wanted: SampleFilter, order: Order) -> SampleQuerySet:
     """The undecided samples of a filter that nobody has open: found by its index if they are few, else in the order of
     the queue."""
-    rows = Sample.objects.of(project).filter(status=Status.PENDING, **UNLEASED)
+    rows = Sample.objects.of(project).filter(status=SampleStatus.PENDING, **UNLEASED)
     return page_rows(rows, wanted.clauses(rows), sort=COLUMNS[order])
 
 
@@ -272,7 +272,7 @@ _next_assigned = Prepared(
 )
 _next_plain = Prepared(
     lambda project, reviewer: (
-        undecided_by(_free(Sample.objects.filter(project=project, status=Status.PENDING, **UNASSIGNED)), reviewer)
+        undecided_by(_free(Sample.objects.filter(project=project, status=SampleStatus.PENDING, **UNASSIGNED)), reviewer)
         .filter(~Exists(_skips(reviewer)))
         # An order that only one index has: statistics from before the leases would let others seem as good.
         .order_by("leased", "priority", "id")

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from curation.duels.judge.stage import JudgePlan
 from curation.duels.models import Duel, Opponent, Order
 from curation.duels.params import panel_of
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.review.models import Revision, Suggestion, TextScore
 from curation.review.refine.params import PanelParams
 from curation.runs.calls.delimiters import delimiter_secret
@@ -50,7 +50,7 @@ class CompareStage:
     def __init__(self, params: PanelParams, texts: Texts) -> None:
         self._params, self._texts = params, texts
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return list(judge_plan(run, self._params).targets.values())
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
@@ -84,7 +84,7 @@ class CompareStage:
         judge, plan = item.data["judge"], job.plan
         for number in range(1, plan.panel.attempts + 1):
             messages = _messages(job, item.data["order"], f"{judge} {item.data['order']} {number}")
-            request = Request(messages, plan.params(judge), attempt=number, schema=plan.response_format)
+            request = CompletionRequest(messages, plan.params(judge), attempt=number, schema=plan.response_format)
             digest = plan.instructions.sha256
             answered = await context.ask(
                 item, plan.targets[judge], request, instructions_hash=digest, fresh=self._params.fresh

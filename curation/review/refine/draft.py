@@ -11,7 +11,7 @@ from django.db import transaction
 from pydantic import Field
 
 from curation.duels.models import Duel
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.review.decisions.drafts import MAX_TEXT, save_draft
@@ -79,7 +79,7 @@ class SuggestStage(StageOf[SuggestParams]):
     queue = "llm"
     most_open: ClassVar = 1
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:

@@ -20,7 +20,7 @@ from curation.review.refine.params import PanelParams
 from curation.review.refine.suggest import UNDECIDED
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from judging.panel.scoring import OrderedVerdict, score_duel
 
 CHUNK = 50
@@ -142,8 +142,8 @@ def _queue(run: Run, row: Suggestion) -> str:
         return "The revision scored higher, but the answer was revised meanwhile."
     note = f"Written by {row.model} with the judges' reasons, in run {run.pk}."
     revision = add_revision(row.model, sample=sample, parent=parent, of=Pick.CHALLENGER, text=row.text, note=note)
-    if sample.status != Status.PENDING:
-        change(sample, status=Status.PENDING.value)
+    if sample.status != SampleStatus.PENDING:
+        change(sample, status=SampleStatus.PENDING.value)
     row.revision = revision
     TextScore.objects.filter(suggestion=row).update(revision=revision)
     data = {"revision": revision.pk, "number": revision.number, "of": revision.of, "model": row.model, "run": run.pk}

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef
 
 from curation.duels.answers.leaks import lint_answer
 from curation.duels.models import Duel, Exclusion, Opponent, Order, PullRequest, Verdict
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.review.models import Pick, Revision, Suggestion
 from curation.review.refine.params import RefineParams
@@ -23,7 +23,7 @@ from curation.runs.calls.targets import call_params, run_instructions, run_targe
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.samples.list.filters import SampleFilter
-from curation.samples.models import Kind, Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleKind, SampleQuerySet, SampleStatus
 from curation.samples.scans.store import scan_texts
 from curation.samples.scores.save import scanned_flags
 from curation.web.lists.id_list import IdList
@@ -35,7 +35,7 @@ from judging.panel.rubric import in_order
 from judging.sections import sections
 
 CHUNK = 2000
-UNDECIDED = (Status.PENDING, Status.NEEDS_REFINE)
+UNDECIDED = (SampleStatus.PENDING, SampleStatus.NEEDS_REFINE)
 OF_TURNS = 'Reply with the improved turn: "THOUGHT:", then one ```bash block with one command.'
 OF_CHAT = "Reply with the improved answer alone."
 
@@ -45,7 +45,7 @@ class RefineJob:
     """An answer to improve. `reasons` is empty if no judge gave reasons that the model may read; `note` is a person's
     instruction."""
 
-    target: Target
+    target: EndpointTarget
     instructions: Instructions
     params: Mapping[str, object]
     sample_id: int
@@ -73,7 +73,7 @@ class RefineStage(StageOf[RefineParams]):
     most_open = MOST_OPEN_CALLS
     lasting: ClassVar = True
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
@@ -82,7 +82,7 @@ class RefineStage(StageOf[RefineParams]):
         columns = rows.order_by("id").values_list("pk", "kind", "status", "duel__opponent", "out")
         for pk, kind, status, opponent, out in columns.iterator(CHUNK):
             reason = ""
-            if kind != Kind.TURN or opponent is None:
+            if kind != SampleKind.TURN or opponent is None:
                 reason = "a trajectory is not refined: roll its scenario out again"
             elif opponent != Opponent.KING:
                 reason = "there is no other answer to judge it against"
@@ -142,7 +142,7 @@ async def improve(
     reminder = OF_TURNS if context.run.settings.data.is_agent else OF_CHAT
     messages, refusal = _messages(job, reminder), ""
     for number in range(1, (attempts or 3) + 1):
-        request = Request(messages, job.params, attempt=number)
+        request = CompletionRequest(messages, job.params, attempt=number)
         answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256, fresh=fresh)
         text = answered.completion.text
         refused = format_refusal(text, finish_reason=answered.completion.finish_reason)

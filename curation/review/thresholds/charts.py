@@ -1,11 +1,11 @@
 from collections.abc import Sequence
 
-from curation.review.thresholds.pages import WIDTH, Bin
+from curation.review.thresholds.pages import WIDTH, ScoreBin
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
 from curation.web.text.figures import percent
 
 
-def approval_chart(bins: Sequence[Bin]) -> Figure:
+def approval_chart(bins: Sequence[ScoreBin]) -> Figure:
     """Samples by score and status, and below them the share that people approved, with its intervals."""
     middles = [one.low + WIDTH / 2 for one in bins]
     counts = (

@@ -12,8 +12,8 @@ from pydantic import Field
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.panels import counting_panel
 from curation.projects.models import Project
-from curation.projects.settings.dependents import Preview, preview_change
-from curation.projects.settings.document import Thresholds as Edges
+from curation.projects.settings.dependents import SettingsPreview, preview_change
+from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.projects.settings.patch import Json
 from curation.review.thresholds.queries import (
     HOLDING,
@@ -23,7 +23,7 @@ from curation.review.thresholds.queries import (
     imported_scores,
     scored_cells,
 )
-from curation.samples.models import Flag, Status, flag_names
+from curation.samples.models import Flag, SampleStatus, flag_names
 from curation.web.lists.filters import url_query
 from curation.web.lists.params import RequestQuery
 from curation.web.text.figures import counted, percent
@@ -51,7 +51,7 @@ class ThresholdsQuery(RequestQuery):
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class ScoreBin:
     """The samples with scores from `low` to below `high`, of the last bin up to 100.
 
     `samples`, `pending`, `approved` and `settled` (rejected, or to be refined) are all of them by status; `held` are
@@ -122,7 +122,7 @@ class Change:
 
     saved: Outlook
     tried: Outlook
-    preview: Preview
+    preview: SettingsPreview
     patch: str
 
 
@@ -132,7 +132,7 @@ class ScoresView:
     counts. `imported` have a score of no panel."""
 
     panel: ScorePanel | None
-    bins: tuple[Bin, ...]
+    bins: tuple[ScoreBin, ...]
     scored: int
     unparsed: int
     imported: int
@@ -172,7 +172,7 @@ def scores_view(project: Project, cells: Cells) -> ScoresView:
         scored=sum(cell.n for cell in cells.scored) - unparsed,
         unparsed=unparsed,
         imported=imported_scores(project).count(),
-        settled=sum(cell.n for cell in cells.scored if cell.status != Status.PENDING),
+        settled=sum(cell.n for cell in cells.scored if cell.status != SampleStatus.PENDING),
         counted=sum(cell.n for cell in cells.decided),
     )
 
@@ -231,7 +231,7 @@ class _Counts:
         decided = [cell for cell in cells.decided if cell.segment is not None]
         return cls(project.slug, cells.panel, (0.0, *cells.cuts), scored, decided)
 
-    def bin(self, number: int) -> Bin:
+    def bin(self, number: int) -> ScoreBin:
         low, high = number * WIDTH, (number + 1) * WIDTH
         bounds = {"score_min": low} | ({"score_below": high} if number < BINS - 1 else {})
         cells = [cell for cell in self.cells if self._bin_of(cell) == number]
@@ -239,13 +239,13 @@ class _Counts:
         by_status = Counter[str]()
         for cell in cells:
             by_status[cell.status] += cell.n
-        return Bin(
+        return ScoreBin(
             low=low,
             high=high,
             samples=by_status.total(),
-            pending=by_status[Status.PENDING],
-            approved=by_status[Status.APPROVED],
-            settled=by_status[Status.REJECTED] + by_status[Status.NEEDS_REFINE],
+            pending=by_status[SampleStatus.PENDING],
+            approved=by_status[SampleStatus.APPROVED],
+            settled=by_status[SampleStatus.REJECTED] + by_status[SampleStatus.NEEDS_REFINE],
             held=sum(cell.n for cell in cells if cell.flags & HOLDING),
             rated=sum(cell.n for cell in rated),
             rated_approved=sum(cell.n for cell in rated if cell.approved),

@@ -16,27 +16,27 @@ MAX_WORDS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class DiffPiece:
     """A stretch of text; `kind` is "" if both texts have it, `del` if only the first has it, `add` for the second."""
 
     kind: str
     text: str
 
 
-def word_diff(before: str, after: str) -> list[Piece]:
+def word_diff(before: str, after: str) -> list[DiffPiece]:
     """The second text as changes to the first. Texts of more than `MAX_WORDS` words are compared by lines."""
     a, b = _WORDS.findall(before), _WORDS.findall(after)
     if len(a) > MAX_WORDS or len(b) > MAX_WORDS:
         a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    pieces: list[Piece] = []
+    pieces: list[DiffPiece] = []
     for tag, a_start, a_end, b_start, b_end in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if tag == "equal":
-            pieces.append(Piece("", "".join(a[a_start:a_end])))
+            pieces.append(DiffPiece("", "".join(a[a_start:a_end])))
             continue
         if a_end > a_start:
-            pieces.append(Piece("del", "".join(a[a_start:a_end])))
+            pieces.append(DiffPiece("del", "".join(a[a_start:a_end])))
         if b_end > b_start:
-            pieces.append(Piece("add", "".join(b[b_start:b_end])))
+            pieces.append(DiffPiece("add", "".join(b[b_start:b_end])))
     return pieces
 
 
@@ -46,7 +46,7 @@ def unified_diff(before: str, after: str) -> str:
     return "\n".join(line for line in lines if not line.startswith(("--- ", "+++ ")))
 
 
-def diff_html(pieces: Iterable[Piece], *, show: str) -> SafeString:
+def diff_html(pieces: Iterable[DiffPiece], *, show: str) -> SafeString:
     """One side of a word diff: the common pieces, and those of kind `show` (`del` or `add`), or `both`."""
     parts: list[SafeString] = []
     for piece in pieces:

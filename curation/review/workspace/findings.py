@@ -9,10 +9,10 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
-from curation.review.decisions.findings import CHALLENGER, Found, findings_of
+from curation.review.decisions.findings import CHALLENGER, TextFinding, findings_of
 from curation.review.workspace.history import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
-from curation.trajectories.session.conversation import Conversation
+from curation.trajectories.session.conversation import StepConversation
 from curation.trajectories.session.shown import Shown
 from curation.trajectories.shell import positions_of
 from curation.web.text.markup import Mark, marked
@@ -44,7 +44,7 @@ class FindingView:
     """One finding in its context. `anchor` is the id of its mark, empty if the page does not show the text; `load_url`
     loads the part of a transcript that has the mark. `action` is an export's action on it, `keep_out` or `mask`."""
 
-    found: Found
+    found: TextFinding
     place: str
     anchor: str
     load_url: str
@@ -101,7 +101,7 @@ class _Places:
         self._positions: list[int] = []
         self._used: set[str] = set()
 
-    def of(self, found: Found, number: int) -> tuple[str, str, str]:
+    def of(self, found: TextFinding, number: int) -> tuple[str, str, str]:
         """Call it for all findings, in the order of `findings_of`; `number` counts them."""
         anchor = f"finding-{number}"
         if found.part in ("history", "turn", "tools"):
@@ -115,7 +115,7 @@ class _Places:
             return f"{answer.place} answer before its revision", "", ""
         return f"{answer.place} answer", anchor, ""
 
-    def _in_transcript(self, found: Found) -> tuple[str, str, str]:
+    def _in_transcript(self, found: TextFinding) -> tuple[str, str, str]:
         key = (found.part, found.index)
         number = self._numbers[key]
         self._numbers[key] += 1
@@ -124,7 +124,7 @@ class _Places:
             return found.part, "", ""
         if found.part == "tools":
             return "the tools", f"{TOOLS_PREFIX}-{number}", ""
-        if isinstance(transcript, Conversation):
+        if isinstance(transcript, StepConversation):
             return self._in_conversation(transcript, found)
         prefix = transcript.mark_prefix(found.index)
         if key not in self._marks:
@@ -136,7 +136,7 @@ class _Places:
             return f"{words}, in a field that the page does not show", "", ""
         return words, mark.anchor, self._load_url(found.index, mark)
 
-    def _in_conversation(self, transcript: Conversation, found: Found) -> tuple[str, str, str]:
+    def _in_conversation(self, transcript: StepConversation, found: TextFinding) -> tuple[str, str, str]:
         """Findings name a turn of the terminal view; in a conversation, its step has the value in one of its texts."""
         if not self._positions:
             self._positions = positions_of(transcript.steps)
@@ -155,5 +155,5 @@ class _Places:
         return f"{self._url}?{urlencode(query | ({'view': self._view} if self._view else {}))}"
 
 
-def _words(transcript: History | Shown, found: Found) -> str:
+def _words(transcript: History | Shown, found: TextFinding) -> str:
     return f"session, {transcript.role(found.index)}" if found.part == "turn" else f"history, turn {found.index}"

@@ -9,7 +9,7 @@ from curation.duels.models import PromptText
 from curation.samples.models import Sample
 from curation.web.text.chat import Chat
 from curation.web.text.markup import marked, scan_marks
-from curation.web.text.transcript import Position, Recorded, Source
+from curation.web.text.transcript import Recorded, Source, TurnPosition
 
 # Prefix of the ids of the marks in the tools.
 TOOLS_PREFIX = "scan-tools"
@@ -19,7 +19,7 @@ class History(Chat):
     """The history as imported, with the definitions of its tools."""
 
     def __init__(
-        self, messages: Sequence[Recorded], tools: Sequence[Recorded], source: Source, *, at: Position | None
+        self, messages: Sequence[Recorded], tools: Sequence[Recorded], source: Source, *, at: TurnPosition | None
     ) -> None:
         super().__init__(messages, source, at=at)
         self.tools = tools
@@ -31,7 +31,7 @@ class History(Chat):
         return marked(shown, scan_marks(self.tools, shown, TOOLS_PREFIX))
 
 
-def history_of(sample: Sample, *, at: Position | None = None) -> History:
+def history_of(sample: Sample, *, at: TurnPosition | None = None) -> History:
     """Return the sample's history, to be opened at `at`; it is empty for a sample without a duel."""
     found = PromptText.objects.filter(prompt__duels__sample=sample).select_related("session").first()
     urls = ("history-window", "history-turn", "history-find", "history-raw")

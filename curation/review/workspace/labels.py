@@ -9,7 +9,7 @@ from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.seats import Seats, place_of, shown_seats
 from curation.review.workspace.spans import SIDES, text_of
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.web.text.markup import with_signs
 
 # In a dialog no other keys act, so every choice has one, as far as they reach.
@@ -138,6 +138,6 @@ def _spans(sample: Sample, value: object, seats: Seats | None, author: int) -> l
 
 
 def _place(sample: Sample, field: str, seats: Seats | None) -> str:
-    if sample.kind == Kind.TRAJECTORY:
+    if sample.kind == SampleKind.TRAJECTORY:
         return field.replace(":", " ")
     return "answer" if seats is None else place_of(SIDES[field], seats)

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.review.decisions.steps import Step, last_of_all
+from curation.review.decisions.steps import DecisionStep, last_of_all
 from curation.review.models import Action, Batch, Decision, Revision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
@@ -138,7 +138,7 @@ def last_done(access: Access) -> LastDone | None:
     last = last_of_all(access)
     if last is None:
         return None
-    if isinstance(last, Step):
+    if isinstance(last, DecisionStep):
         return LastDone(f"Sample {last.sample_id}: {last.what}", sample_url(slug, last.sample_id))
     if isinstance(last, Revision):
         return LastDone(f"Sample {last.sample_id}: revision {last.number}", sample_url(slug, last.sample_id))

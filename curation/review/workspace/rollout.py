@@ -21,7 +21,7 @@ from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.trajectories.session.steps import TERMINAL
 from curation.web.problems import NotFound
 from curation.web.text.markup import visible, with_signs, without_colours
-from curation.web.text.transcript import Excerpt, Position, Recorded, Step
+from curation.web.text.transcript import Excerpt, Recorded, TerminalStep, TurnPosition
 
 MOST_ATTEMPTS = 10
 
@@ -42,7 +42,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RolloutAttempt:
     """This rollout, or one of its scenario that was made after the decision that it needs a new one. `hidden`: its
     sample is pending, and the reader reviews blind."""
 
@@ -59,7 +59,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout:
+class RolloutView:
     """The session with computed facts and its siblings. `pk` is the trajectory's.
 
     `session` ends where the compared sibling diverges; the comparison has the rest of both. `views` are the names and
@@ -82,10 +82,10 @@ class Rollout:
     repeated: int
     longest_repeat: int
     steps: int
-    session: Excerpt[Step] | Excerpt[Exchange]
+    session: Excerpt[TerminalStep] | Excerpt[Exchange]
     siblings: Siblings
     checked: Checked | None
-    attempts: list[Attempt]
+    attempts: list[RolloutAttempt]
     run_again: bool
 
     @property
@@ -95,8 +95,8 @@ class Rollout:
 
 
 def rollout_of(
-    access: Access, sample: Sample, *, blind: bool, other_id: str = "", view: str = "", at: Position | None = None
-) -> Rollout | None:
+    access: Access, sample: Sample, *, blind: bool, other_id: str = "", view: str = "", at: TurnPosition | None = None
+) -> RolloutView | None:
     """None if the sample has no trajectory. `other_id` is the sibling to compare with, `at` the part of the session to
     show."""
     row = Trajectory.objects.with_text().select_related("run").filter(sample=sample).first()
@@ -108,7 +108,7 @@ def rollout_of(
     by_default = session.view == TERMINAL and not row.is_imported
     siblings = compare_siblings(access, row, session, other_id=other_id, blind=blind, by_default=by_default)
     until = siblings.comparison.shared if siblings.comparison else None
-    return Rollout(
+    return RolloutView(
         pk=row.pk,
         imported=row.is_imported,
         source=with_signs(row.source),
@@ -137,17 +137,17 @@ def _view_url(access: Access, sample: Sample, view: str) -> str:
     return f"{reverse('sample-sibling', args=[access.project.slug, sample.pk])}?view={view}"
 
 
-def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[Attempt]:
+def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[RolloutAttempt]:
     """Return the trajectory and those that were made of its scenario since the first decision that it needs a new
     rollout; none without such ones."""
     asked = Decision.objects.filter(sample=sample, action=Action.REFINE).not_undone().order_by("id").first()
     if asked is None:
         return []
     since = Trajectory.objects.siblings_of(row).filter(created_at__gt=asked.created_at).select_related("sample")
-    newer = [Attempt(one, one.sample is not None and hides(access, one.sample)) for one in since[:MOST_ATTEMPTS]]
+    newer = [RolloutAttempt(one, one.sample is not None and hides(access, one.sample)) for one in since[:MOST_ATTEMPTS]]
     look_at(access, [one.row.sample_id for one in newer])
     row.sample = sample
-    return [Attempt(row, False), *newer] if newer else []
+    return [RolloutAttempt(row, False), *newer] if newer else []
 
 
 def roll_out_again(access: Access, sample: Sample) -> Run:
@@ -169,8 +169,8 @@ def turns_of(sample: Sample) -> Sequence[Recorded]:
 
 
 def sibling_of(
-    access: Access, sample: Sample, *, blind: bool, other_id: str, view: str, at: Position | None
-) -> Rollout:
+    access: Access, sample: Sample, *, blind: bool, other_id: str, view: str, at: TurnPosition | None
+) -> RolloutView:
     found = rollout_of(access, sample, blind=blind, other_id=other_id, view=view, at=at)
     if found is None:
         raise NotFound(f"Sample {sample.pk} has no trajectory.")

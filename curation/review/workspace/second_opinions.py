@@ -6,7 +6,7 @@ from curation.assignments.models import REVIEWING, AssignedSample
 from curation.projects.access import Access
 from curation.projects.models import Member, Scope
 from curation.review.decisions.opinions import sees_opinions
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class AskedFor:
 
 def colleagues_of(access: Access, sample: Sample) -> list[str]:
     """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
-    settled = sample.status != Status.PENDING
+    settled = sample.status != SampleStatus.PENDING
     disputed = sample.disputed and sees_opinions(access)  # nobody else may know
     if disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
         return []

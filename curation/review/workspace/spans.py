@@ -3,7 +3,7 @@
 from curation.review.decisions.outcome import latest_revisions
 from curation.review.decisions.revise import original_text
 from curation.review.models import Pick, Revision
-from curation.samples.models import Kind, Sample
+from curation.samples.models import Sample, SampleKind
 from curation.trajectories.models import TrajectoryText
 from curation.web.ids import id_number, number
 from curation.web.problems import Invalid
@@ -18,7 +18,7 @@ NEWEST = object()
 def text_of(sample: Sample, field: str, revision: object, reader: int) -> tuple[str, str | None] | None:
     """The text that a span of this reader (a user's id) is about, and the id of its revision; None where the sample has
     no such text, or where only another person sees it."""
-    if sample.kind == Kind.TRAJECTORY:
+    if sample.kind == SampleKind.TRAJECTORY:
         name, _, index = field.partition(":")
         turns, at = turn_texts(sample), number(index)
         if name != "turn" or at is None or at >= len(turns) or revision not in (NEWEST, None):

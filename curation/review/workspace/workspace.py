@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Verdict
-from curation.duels.pages.verdicts import JudgeView, judge_views
+from curation.duels.pages.verdicts import JudgeVerdicts, judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported
@@ -28,15 +28,15 @@ from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTe
 from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
-from curation.review.workspace.rollout import Rollout, rollout_of
+from curation.review.workspace.rollout import RolloutView, rollout_of
 from curation.review.workspace.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.samples.blind import shown_flags
 from curation.samples.list.queries import source_url
-from curation.samples.models import Flag, Kind, Sample, Status, flag_names
+from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names
 from curation.web.text.markdown import markdown_html
 from curation.web.text.markup import Spans, marked, visible
 from curation.web.text.parts import Form, answer_form, part_html
-from curation.web.text.transcript import Excerpt, Turn
+from curation.web.text.transcript import Excerpt, TranscriptTurn
 from judging.panel.rubric import Dimension
 
 # A decision that waits for others, in words; `{}` is the sample, or the approved answer.
@@ -86,7 +86,7 @@ class DecisionView:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreView:
+class RevisionScore:
     """A score of a revision. `before` is its parent's score against the king by the same panel, if there is one."""
 
     row: TextScore
@@ -102,7 +102,7 @@ class RevisionView:
     note: SafeString
     diff: SafeString
     may_rejudge: bool
-    scores: list[ScoreView]
+    scores: list[RevisionScore]
     draft: Suggestion | None
 
     @property
@@ -117,7 +117,7 @@ class Revealed:
     duel_id: int
     score: Score | None
     imported: ImportedOut | None
-    judges: list[JudgeView]
+    judges: list[JudgeVerdicts]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
     revised: list[AnswerDetail]
@@ -134,9 +134,9 @@ class Workspace:
     seats: list[Seat]
     left: str
     seats_shown: Seats | None
-    history: Excerpt[Turn] | None
+    history: Excerpt[TranscriptTurn] | None
     tools: SafeString | None
-    rollout: Rollout | None
+    rollout: RolloutView | None
     revealed: Revealed | None
     flags: list[str]
     findings: list[FindingView]
@@ -194,7 +194,7 @@ class Workspace:
     @property
     def kept(self) -> str:
         """The decision on the sample, for the question before it is changed: `approved, left`; "" while undecided."""
-        if self.sample.status not in (Status.APPROVED, Status.REJECTED):
+        if self.sample.status not in (SampleStatus.APPROVED, SampleStatus.REJECTED):
             return ""
         word = self.sample.get_status_display().lower()
         return f"{word}, {self.preference}" if self.preference else word
@@ -219,7 +219,7 @@ def workspace_of(
     With a `notice`, why something was refused, the page has no keys: the sample is opened again before it is decided.
     """
     review = access.project.settings.review
-    rolled_out, words = sample.kind == Kind.TRAJECTORY, access.project.settings.data.words
+    rolled_out, words = sample.kind == SampleKind.TRAJECTORY, access.project.settings.data.words
     is_agent = access.project.settings.data.is_agent
     found = None if rolled_out else detail_of(sample, access.user.pk, words)
     blind = is_blind(access, sample)
@@ -229,7 +229,9 @@ def workspace_of(
     decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None and not notice
     draft = draft_of(access=access, sample_id=sample.pk) if may_decide else None
-    pick = Reviewed([sample.pk]).pick(sample.pk) if sample.status == Status.APPROVED else draft.pick if draft else ""
+    pick = (
+        Reviewed([sample.pk]).pick(sample.pk) if sample.status == SampleStatus.APPROVED else draft.pick if draft else ""
+    )
     answers = answers_shown(access, sample, found, lease) if found else []
     history = None if rollout else history_of(sample)
     revisions = _revisions(sample, access) if found and not blind else []
@@ -327,7 +329,7 @@ def _seats(
     pick: str,
     is_agent: bool,
 ) -> list[Seat]:
-    kept = kept_side(pick) if sample.status == Status.APPROVED else None
+    kept = kept_side(pick) if sample.status == SampleStatus.APPROVED else None
     found = []
     for place, key, answer in answers:
         text = answer.kept_text
@@ -373,7 +375,7 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
         note = _remark(findings, "note", row.pk, row.note)
         before = against_king.get(row.parent_id, {}) if row.of == Pick.CHALLENGER else {}
         scores = [
-            ScoreView(score, before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None)
+            RevisionScore(score, before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None)
             for score in row.text_scores.all()
         ]
         draft = getattr(row, "suggestion", None)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol, cast
 
-from curation.llm.client.completion import Client, Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionClient, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient, Unreachable
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent
@@ -18,7 +18,7 @@ from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.waiting import wake
 from curation.runs.kinds import MOST_TIMEOUTS, MOST_TRIES, EndpointDown, ItemFailed
 from curation.runs.models import Item, Run
-from curation.web.telemetry import Span
+from curation.web.telemetry import TimedSpan
 from curation.web.text.figures import counted, duration
 from curation.web.text.storable import storable, storable_json
 from judging.messages import ToolCall
@@ -39,16 +39,16 @@ class Shard(Protocol):
     commit: GroupCommit
     wait_seconds: float
 
-    def limiter(self, target: Target) -> EndpointLimiter: ...
+    def limiter(self, target: EndpointTarget) -> EndpointLimiter: ...
 
-    def client(self, target: Target) -> Client: ...
+    def client(self, target: EndpointTarget) -> CompletionClient: ...
 
 
 async def ask(
     shard: Shard,
     item: Item,
-    target: Target,
-    request: Request,
+    target: EndpointTarget,
+    request: CompletionRequest,
     *,
     instructions_hash: str = "",
     fresh: bool = False,
@@ -160,9 +160,9 @@ async def _check(shard: Shard, opening: OpenCall) -> Transient | None:
     return None
 
 
-def short_request(suffix: str = "") -> Request:
+def short_request(suffix: str = "") -> CompletionRequest:
     """A request that any model can answer, for little money."""
-    return Request([{"role": "user", "content": SHORT_QUESTION + suffix}], {"max_tokens": SHORT_TOKENS})
+    return CompletionRequest([{"role": "user", "content": SHORT_QUESTION + suffix}], {"max_tokens": SHORT_TOKENS})
 
 
 async def _try(shard: Shard, opening: OpenCall, *, is_probe: bool) -> Answered:
@@ -182,7 +182,7 @@ async def _try(shard: Shard, opening: OpenCall, *, is_probe: bool) -> Answered:
         try:
             async with turn.slot():
                 started = time.perf_counter()
-                with Span("model call", endpoint=target.name, model=target.model):
+                with TimedSpan("model call", endpoint=target.name, model=target.model):
                     completion = _storable(await client.complete(target, request))
         except EndpointPaused:
             await shard.commit(partial(withdraw_call, opened))
@@ -207,7 +207,7 @@ async def _try(shard: Shard, opening: OpenCall, *, is_probe: bool) -> Answered:
         return Answered(completion, opened, cached=False)
 
 
-async def _end_outage(shard: Shard, target: Target) -> None:
+async def _end_outage(shard: Shard, target: EndpointTarget) -> None:
     """The endpoint has answered: this run's items go on now, those of other runs at the reaper's next round."""
     await shard.limiter(target).end_outage()
     await shard.commit(partial(wake, shard.run.pk, target.endpoint_id))
@@ -220,7 +220,7 @@ def _pause(tried: int, retry_after: float | None) -> float:
     return max(pause, retry_after or 0.0)
 
 
-def _estimated_tokens(request: Request) -> int:
+def _estimated_tokens(request: CompletionRequest) -> int:
     return sum(len(str(message.get("content") or "")) for message in request.messages) // 4
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from django.db.models import Sum
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.pricing import MILLION, PLACES
 from curation.runs.models import Call, CallStatus, Run
 
@@ -25,7 +25,9 @@ class BudgetHeld(Exception):
     """The rest of the budget does not cover one more call until calls under way have ended."""
 
 
-def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | BudgetHeld | BudgetSpent | None:
+def reserve_cost(
+    run_id: int, target: EndpointTarget, request: CompletionRequest
+) -> Decimal | BudgetHeld | BudgetSpent | None:
     """Return the most the call can cost, to be saved with it; None for a run without a budget. Needs a transaction.
 
     If that is more than is left, the exception is returned, not raised: other writes of the transaction must stay.
@@ -41,7 +43,7 @@ def reserve_cost(run_id: int, target: Target, request: Request) -> Decimal | Bud
     return most
 
 
-def highest_cost(target: Target, request: Request) -> Decimal:
+def highest_cost(target: EndpointTarget, request: CompletionRequest) -> Decimal:
     """Return US dollars for a high estimate of the prompt's tokens and for the longest answer that is allowed."""
     params = {**target.params, **request.params}
     limit = params.get("max_completion_tokens") or params.get("max_tokens", MOST_TOKENS_OUT)

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from django.db import connection
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import CallError, HalfAnswer, Transient, Unreachable
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.engine.counters import Counted, count
@@ -66,8 +66,8 @@ class OpenCall:
 
     run: Run
     item: Item
-    target: Target
-    request: Request
+    target: EndpointTarget
+    request: CompletionRequest
     content_hash: str
     instructions_hash: str
     fresh: bool

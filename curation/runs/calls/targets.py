@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.gateway import target_of
 from curation.llm.models import Endpoint
 from curation.projects.instructions.texts import Instructions, instructions_for
@@ -11,13 +11,13 @@ from curation.runs.models import Run
 from curation.web.problems import FieldError, Invalid
 
 
-def call_params(target: Target, defaults: Mapping[str, object]) -> dict[str, object]:
+def call_params(target: EndpointTarget, defaults: Mapping[str, object]) -> dict[str, object]:
     """Return the parameters of a request. An endpoint's own win over the project's defaults: a reasoning model needs
     its own token limit and may accept one temperature only."""
     return {**defaults, **target.params}
 
 
-def targets_named(project: Project, names: Sequence[str], place: str) -> list[Target]:
+def targets_named(project: Project, names: Sequence[str], place: str) -> list[EndpointTarget]:
     """Return the endpoints with these names, in their order. `Invalid` lists the names that are unknown."""
     found = {endpoint.name: endpoint for endpoint in Endpoint.objects.of(project).filter(name__in=names)}
     missing = [name for name in names if name not in found]
@@ -30,7 +30,7 @@ def targets_named(project: Project, names: Sequence[str], place: str) -> list[Ta
     return [target_of(found[name]) for name in names]
 
 
-def run_target(run: Run, name: str) -> Target:
+def run_target(run: Run, name: str) -> EndpointTarget:
     return targets_named(run.project, [name], "model")[0]
 
 

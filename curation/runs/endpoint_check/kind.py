@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import orjson
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Refused, Transient
 from curation.llm.client.gateway import listed_prices, target_of
 from curation.llm.models import Endpoint
@@ -74,13 +74,13 @@ class TestStage(StageOf[TestParams]):
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         yield PlannedItem("test")
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [_target(run.project, self._params.model)]
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Target]:
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, EndpointTarget]:
         return {item.pk: _target(run.project, self._params.model) for item in items}
 
-    async def work(self, context: LlmContext, item: Item, job: Target) -> Write:
+    async def work(self, context: LlmContext, item: Item, job: EndpointTarget) -> Write:
         """Make one call, without the cache and without retries, and keep the endpoint's exact error. Another way in
         which the server answers is used in the other trials."""
         try:
@@ -108,7 +108,7 @@ class TestStage(StageOf[TestParams]):
         return _result(context.run, {**found, "params": {**way, **taken}, "prices": listed_prices(job)})
 
     async def _other_way(
-        self, context: LlmContext, item: Item, job: Target, failed: ItemFailed
+        self, context: LlmContext, item: Item, job: EndpointTarget, failed: ItemFailed
     ) -> tuple[Json, dict[str, bool] | None]:
         """Return the result of a failed call, and the parameters with which the endpoint answers, or None.
 
@@ -135,7 +135,7 @@ class TestStage(StageOf[TestParams]):
             return found, dict(way)
         return found, None
 
-    async def _streams(self, context: LlmContext, item: Item, job: Target) -> bool | None:
+    async def _streams(self, context: LlmContext, item: Item, job: EndpointTarget) -> bool | None:
         """Return whether the endpoint streams an answer. The three trials return None if nothing is known."""
         target = replace(job, params={**job.params, "stream": True})
         try:
@@ -144,7 +144,7 @@ class TestStage(StageOf[TestParams]):
             return False if type(failed.__cause__) is Refused else None
         return said.first_token_ms is not None
 
-    async def _takes_schema(self, context: LlmContext, item: Item, job: Target) -> bool | None:
+    async def _takes_schema(self, context: LlmContext, item: Item, job: EndpointTarget) -> bool | None:
         """Return whether an answer follows a JSON schema.
 
         A refusal says no, as does an answer in another form: some servers ignore unknown parameters.
@@ -162,7 +162,7 @@ class TestStage(StageOf[TestParams]):
         except (orjson.JSONDecodeError, AttributeError):
             return False
 
-    async def _takes_tools(self, context: LlmContext, item: Item, job: Target) -> bool | None:
+    async def _takes_tools(self, context: LlmContext, item: Item, job: EndpointTarget) -> bool | None:
         """Return whether the model calls a tool that it is asked to call."""
         asked = replace(short_request(), messages=[{"role": "user", "content": TOOL_QUESTION}], tools=[READY_TOOL])
         try:
@@ -172,13 +172,13 @@ class TestStage(StageOf[TestParams]):
         return None if said.finish_reason == "length" else bool(said.tool_calls)
 
 
-async def _ask(context: LlmContext, item: Item, target: Target, request: Request) -> Completion:
+async def _ask(context: LlmContext, item: Item, target: EndpointTarget, request: CompletionRequest) -> Completion:
     """Ask as the stages of runs do: with a default that the endpoint's own parameters replace."""
     params = {**call_params(target, DEFAULTS), **request.params}
     return (await context.ask(item, target, replace(request, params=params), fresh=True, tries=1)).completion
 
 
-def _target(project: Project, name: str) -> Target:
+def _target(project: Project, name: str) -> EndpointTarget:
     endpoint = Endpoint.objects.of(project).filter(name=name).first()
     if endpoint is None:
         raise Invalid(f"There is no model {name!r} in this project.", code="unknown_model")

@@ -16,7 +16,7 @@ from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
 from curation.web.text.figures import counted, price
 from curation.webhooks.emit import emit
-from curation.webhooks.models import Event
+from curation.webhooks.models import WebhookEvent
 
 logger = logging.getLogger(__name__)
 BATCH = 1000
@@ -148,7 +148,7 @@ def _end(run_id: int, state: RunState, error: str) -> None:
         record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
         figures = {"total": run.items_total, "done": run.items_done, "failed": run.items_failed}
         data = {"run": str(run.pk), "kind": run.kind, "state": state, "outcome": run.outcome or None, "error": error}
-        emit(run.project, Event.RUN_FINISHED, {**data, "items": {**figures, "skipped": run.items_skipped}})
+        emit(run.project, WebhookEvent.RUN_FINISHED, {**data, "items": {**figures, "skipped": run.items_skipped}})
 
 
 def stop_for_budget(run_id: int, noun: str = "call") -> None:

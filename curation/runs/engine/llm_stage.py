@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from django.db import Error, InterfaceError, OperationalError, connection
 
-from curation.llm.client.completion import Client, Target
+from curation.llm.client.completion import CompletionClient, EndpointTarget
 from curation.llm.client.gateway import client_for, warm_up
 from curation.llm.client.limits import EndpointLimiter, EndpointPaused
 from curation.runs.calls.ask import ask as ask_recorded
@@ -50,7 +50,7 @@ class ShardContext:
         self.disk_full: DiskFull | None = None
         self.wait_seconds = run.settings.runs.wait_minutes * 60.0
         self._limiters: dict[int, EndpointLimiter] = {}
-        self._clients: dict[int, Client] = {}
+        self._clients: dict[int, CompletionClient] = {}
 
     ask = ask_recorded
 
@@ -58,12 +58,12 @@ class ShardContext:
         await self.commit(partial(wake_for_server, item.run_id))
         item.waiting_since, item.waited = None, 0.0
 
-    def limiter(self, target: Target) -> EndpointLimiter:
+    def limiter(self, target: EndpointTarget) -> EndpointLimiter:
         if target.endpoint_id not in self._limiters:
             self._limiters[target.endpoint_id] = EndpointLimiter(target, self.owner, self.commit)
         return self._limiters[target.endpoint_id]
 
-    def client(self, target: Target) -> Client:
+    def client(self, target: EndpointTarget) -> CompletionClient:
         if target.endpoint_id not in self._clients:
             self._clients[target.endpoint_id] = client_for(target)
         return self._clients[target.endpoint_id]
@@ -146,7 +146,7 @@ def drive_llm(run: Run, stage: Stage, owner: str, *, alone: bool) -> bool:
 
 
 async def _drive(
-    context: ShardContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[Target]
+    context: ShardContext, stage: "LlmStage[Any]", heartbeat: Heartbeat, targets: Sequence[EndpointTarget]
 ) -> bool:
     commit = context.commit
     shares = asyncio.create_task(context.keep_shares())
@@ -192,7 +192,7 @@ async def _drive(
     return took
 
 
-async def _claim(context: ShardContext, targets: Sequence[Target], take: Callable[[], Claimed]) -> Claimed:
+async def _claim(context: ShardContext, targets: Sequence[EndpointTarget], take: Callable[[], Claimed]) -> Claimed:
     """Claim nothing while the database is busy: the items that are being worked on must not be dropped for it."""
     try:
         await _put_off_pending(context, targets)
@@ -204,7 +204,7 @@ async def _claim(context: ShardContext, targets: Sequence[Target], take: Callabl
         return [], {}
 
 
-async def _put_off_pending(context: ShardContext, targets: Sequence[Target]) -> None:
+async def _put_off_pending(context: ShardContext, targets: Sequence[EndpointTarget]) -> None:
     """Claim nothing while the stage's only endpoint is down: a rollout would open a sandbox first."""
     if len(targets) == 1 and context.wait_seconds:
         outage = await context.limiter(targets[0]).current_outage()

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F, Min
 from django.db.models.functions import Coalesce, Now
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.pace import Outage, probe_pause
 from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.calls.record import lose_calls
@@ -27,7 +27,7 @@ class PutOff:
     """Let a claimed item wait for its endpoint. `together` takes items of one worker's shard."""
 
     item: Item
-    target: Target
+    target: EndpointTarget
     outage: Outage
 
     def __call__(self) -> None:
@@ -50,7 +50,7 @@ class PutOffPending:
     """Let all pending items of a stage wait, whose only endpoint is down."""
 
     run: Run
-    target: Target
+    target: EndpointTarget
     outage: Outage
 
     def __call__(self) -> None:
@@ -92,7 +92,7 @@ class PutOffForServer:
             RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
 
 
-def _let_wait(items: ItemQuerySet, run_id: int, target: Target, outage: Outage, *, claims: object) -> None:
+def _let_wait(items: ItemQuerySet, run_id: int, target: EndpointTarget, outage: Outage, *, claims: object) -> None:
     known = Item.objects.filter(run_id=run_id, waits_for=target.endpoint_id, waiting_since__isnull=False)
     is_known = known.filter(state__in=OPEN).exists()
     number = items.update(

@@ -22,7 +22,7 @@ from curation.runs.engine.reap import ReaperThread, return_items_of
 from curation.runs.engine.sync_stage import drive_sync
 from curation.runs.kinds import LlmStage, stage_of
 from curation.runs.models import LIVE, Item, ItemState, Run
-from curation.web.telemetry import Span
+from curation.web.telemetry import TimedSpan
 
 logger = logging.getLogger(__name__)
 CROWDED_PAUSE = 5.0
@@ -50,7 +50,7 @@ def drive(run_id: int, dispatched: str = "", *, owner: str = "") -> None:
             return
         owner = owner or f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         alone = not dispatched
-        with Span("stage", kind=run.kind, stage=run.stage):
+        with TimedSpan("stage", kind=run.kind, stage=run.stage):
             if not alone and only_suspects(run):
                 took = _drive_apart(run_id)
             elif isinstance(stage, LlmStage):

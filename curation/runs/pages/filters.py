@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from curation.runs.kinds import listed_kinds
-from curation.runs.models import CallStatus, ItemState, Outcome, RunState
+from curation.runs.models import CallStatus, ItemState, RunOutcome, RunState
 from curation.web.lists.filters import Moment, Rows, Words, ids_of, one_of
 from curation.web.lists.params import ArchivableList, ListParams, named_list
 
@@ -21,7 +21,7 @@ class RunList(ArchivableList):
 
     kind: Annotated[Words, one_of(kind_names)] = ()
     state: Annotated[Words, one_of(RunState.values)] = ()
-    outcome: Annotated[Words, one_of(Outcome.values)] = ()
+    outcome: Annotated[Words, one_of(RunOutcome.values)] = ()
 
     def narrow(self, rows: Rows) -> Rows:
         found = super().narrow(rows)

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from curation.projects.models import Project
-from curation.runs.kinds import Fact, Json, Kind
+from curation.runs.kinds import Json, Kind, RunFact
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.params import list_of_filter
 
@@ -46,13 +46,13 @@ def label_of(name: str) -> str:
     return LABELS.get(name) or name.replace("_", " ").capitalize()
 
 
-def parameter_facts(kind: Kind[Any], project: Project, params: Json) -> list[Fact]:
+def parameter_facts(kind: Kind[Any], project: Project, params: Json) -> list[RunFact]:
     """Return a row per parameter that has a value. A filter leads to the list with the rows that it matches."""
     given = {name: value for name, value in params.items() if name not in kind.set_at_launch}
     return list(_facts(kind.params, kind.filter, project, given))
 
 
-def _facts(model: type[BaseModel], filter: type[RowFilter] | None, project: Project, given: Json) -> Iterator[Fact]:
+def _facts(model: type[BaseModel], filter: type[RowFilter] | None, project: Project, given: Json) -> Iterator[RunFact]:
     for name, value in given.items():
         info = model.model_fields.get(name)
         own = filter if name == "filter" and filter else _class_in(info, RowFilter)
@@ -62,13 +62,17 @@ def _facts(model: type[BaseModel], filter: type[RowFilter] | None, project: Proj
             yield from _facts(inner, None, project, value)
         elif value not in (None, "", [], {}):
             words = CHOICES.get(name, {}).get(_key(value)) or words_of(value)
-            yield Fact(label_of(name), shorten(words, MOST_CHARACTERS, placeholder=" …"))
+            yield RunFact(label_of(name), shorten(words, MOST_CHARACTERS, placeholder=" …"))
 
 
-def _filter_fact(filter: RowFilter, project: Project) -> Fact:
+def _filter_fact(filter: RowFilter, project: Project) -> RunFact:
     found = list_of_filter(filter)
     url = f"{reverse(found.page, args=[project.slug])}?{filter.to_query()}" if found else ""
-    return Fact(label_of("filter"), "all", "") if filter.is_empty() else Fact(label_of("filter"), filter.words(), url)
+    return (
+        RunFact(label_of("filter"), "all", "")
+        if filter.is_empty()
+        else RunFact(label_of("filter"), filter.words(), url)
+    )
 
 
 def _key(value: object) -> object:

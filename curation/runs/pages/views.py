@@ -13,7 +13,7 @@ from curation.projects.models import Scope
 from curation.runs import control
 from curation.runs.kinds import Kind, Pipeline, kind_of, launchable_kind, listed_kinds
 from curation.runs.launch import estimate, launch, require_scopes
-from curation.runs.models import LIVE, Call, Item, ItemState, Outcome, Run, RunEvent, RunState
+from curation.runs.models import LIVE, Call, Item, ItemState, Run, RunEvent, RunOutcome, RunState
 from curation.runs.pages.filters import CALL_TABS, CallList, ItemList, RunList, kind_names
 from curation.runs.pages.forms import LaunchForm, run_to_repeat
 from curation.runs.pages.parameters import parameter_facts
@@ -231,7 +231,7 @@ def run_tabs(path: str, params: RunList) -> tuple[Tab, ...]:
     """One tab per state, and one for runs that succeeded with failures."""
     states = tabs(path, params.model_copy(update={"outcome": ()}), "state", RunState.choices)
     outcome = params.model_copy(update={"state": ()})
-    failures = Tab("With failures", outcome.url(path, outcome=Outcome.WITH_FAILURES), bool(params.outcome))
+    failures = Tab("With failures", outcome.url(path, outcome=RunOutcome.WITH_FAILURES), bool(params.outcome))
     if params.outcome:
         states = tuple(Tab(tab.label, tab.url, False) for tab in states)
     return (*states, failures)

@@ -8,7 +8,7 @@ from curation.llm.endpoints.named import endpoint_of
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.runs.calls.move import USAGE_DAYS
-from curation.runs.usage.figures import Usage, usage_by_day
+from curation.runs.usage.figures import EndpointUsage, usage_by_day
 from curation.web.lists.params import RequestQuery
 from curation.web.text.figures import exact_money
 
@@ -40,7 +40,7 @@ class UsageFigures(Schema):
     first_token_p95_ms: int | None = Field(examples=[420])
 
     @staticmethod
-    def of(usage: Usage) -> "UsageFigures":
+    def of(usage: EndpointUsage) -> "UsageFigures":
         figures = {name: getattr(usage, name) for name in UsageFigures.model_fields if name != "cost"}
         is_unknown = usage.cost_unknown_calls and not usage.cost
         return UsageFigures(**figures, cost=None if is_unknown else exact_money(usage.cost))

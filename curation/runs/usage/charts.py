@@ -2,14 +2,16 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from curation.runs.usage.figures import Usage
+from curation.runs.usage.figures import EndpointUsage
 from curation.web.charts import Figure, axis, bars, color, figure, lines
 from curation.web.text.figures import money
 
 DAY_MS = 86_400_000
 
 
-def usage_charts(days: Sequence[Usage], urls: Mapping[date, str], first: date, last: date) -> list[tuple[str, Figure]]:
+def usage_charts(
+    days: Sequence[EndpointUsage], urls: Mapping[date, str], first: date, last: date
+) -> list[tuple[str, Figure]]:
     """The charts that have something to show, with their titles. A point opens the calls of its day."""
     dates = [day.since.date() for day in days]
     opened: dict[str, Any] = {"customdata": [urls[day] for day in dates]}

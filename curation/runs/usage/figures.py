@@ -37,7 +37,7 @@ class CallDayOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class EndpointUsage:
     """The calls of one endpoint that began from one moment on and before another, without those under way.
 
     `tokens_in`, `tokens_out` and `cost` (US dollars) are those that are known; `tokens_unknown_calls` were answered
@@ -81,7 +81,7 @@ def calls_by_day(project: Project, since: datetime) -> list[CallDayOut]:
     ]
 
 
-def usage_by_day(project: Project, model: str, days: int) -> tuple[Usage, list[Usage]]:
+def usage_by_day(project: Project, model: str, days: int) -> tuple[EndpointUsage, list[EndpointUsage]]:
     """Return the endpoint's usage in the last days, today included: of all, and of each day with calls."""
     today = timezone.localdate()
     midnights = [_midnight(today - timedelta(days=back)) for back in range(-1, days)]  # the newest first
@@ -129,8 +129,8 @@ def _times(rows: QuerySet[Call], field: str) -> defaultdict[int, Counter[int]]:
 
 def _usage(
     since: datetime, until: datetime, sums: Mapping[str, Any], latencies: Counter[int], first_tokens: Counter[int]
-) -> Usage:
-    return Usage(
+) -> EndpointUsage:
+    return EndpointUsage(
         since=since,
         until=until,
         latency_median_ms=_percentile(latencies, 50),

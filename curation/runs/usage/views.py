@@ -12,7 +12,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.usage.api import UsageQuery
 from curation.runs.usage.charts import usage_charts
-from curation.runs.usage.figures import ENDED, Usage, usage_by_day
+from curation.runs.usage.figures import ENDED, EndpointUsage, usage_by_day
 from curation.web.lists.pages import Tab
 from curation.web.text.figures import counted
 
@@ -23,7 +23,7 @@ PERIODS = (7, 30, 90)
 class UsageRow:
     """Figures and the lists of calls behind them."""
 
-    usage: Usage
+    usage: EndpointUsage
     calls_url: str
     answered_url: str
     failed_url: str
@@ -57,7 +57,7 @@ def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse
     return render(request, "runs/usage/page.html", context)
 
 
-def _row(endpoint: Endpoint, usage: Usage) -> UsageRow:
+def _row(endpoint: Endpoint, usage: EndpointUsage) -> UsageRow:
     return UsageRow(
         usage,
         calls_url=_calls_url(endpoint, usage, *ENDED),
@@ -67,7 +67,7 @@ def _row(endpoint: Endpoint, usage: Usage) -> UsageRow:
     )
 
 
-def _calls_url(endpoint: Endpoint, usage: Usage, *statuses: str, **more: str) -> str:
+def _calls_url(endpoint: Endpoint, usage: EndpointUsage, *statuses: str, **more: str) -> str:
     query = {
         "status": ",".join(statuses),
         "model": endpoint.name,

@@ -14,10 +14,10 @@ from django.conf import settings
 from curation.runs.models import Item, ItemState
 from curation.web.ids import id_number
 from curation.web.problems import Problem
-from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.choose import choose_backend
 from sandbox.errors import SandboxFailed, SandboxUnavailable
-from sandbox.protocol import Backend, Labels, Session, Setup
+from sandbox.protocol import Labels, SandboxBackend, SandboxSession, Setup
 
 T = TypeVar("T")
 # Opening a session takes processor time: hundreds at once would slow down each other and the model calls.
@@ -32,7 +32,7 @@ class NoSandbox(Problem):
     code = "no_sandbox"
 
 
-def backend() -> Backend:
+def backend() -> SandboxBackend:
     """Return the backend that `SANDBOX` names, or the first that works; raise `NoSandbox`."""
     try:
         return choose_backend(settings.SANDBOX, folder=sandbox_folder())
@@ -46,10 +46,10 @@ def sandbox_folder() -> Path:
     return folder
 
 
-def shell_environment(task: Task, rooms: Backend, *, command_seconds: float) -> ShellEnvironment:
+def shell_environment(task: ShellTask, rooms: SandboxBackend, *, command_seconds: float) -> ShellEnvironment:
     """Return an environment for the task; its session is opened in a thread of this process, a few at a time."""
 
-    def session(setup: Setup) -> Session:
+    def session(setup: Setup) -> SandboxSession:
         with _openings:
             return rooms.session(setup)
 

@@ -15,7 +15,7 @@ from curation.runs.models import WorkerSeen
 from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox import NoSandbox, backend, sandbox_folder
 from sandbox.choose import BACKENDS, findings_of, works
-from sandbox.protocol import Finding
+from sandbox.protocol import BackendFinding
 
 # Rollouts wait for models in their sandboxes; gates and replays need no model and have workers of their own.
 QUEUES = frozenset({"rollout", "sandbox"})
@@ -27,7 +27,7 @@ class SandboxReport(BaseModel):
     """`backend` is empty if none works; `place` is the worker's name, empty for this process."""
 
     backend: str = ""
-    findings: list[Finding] = []
+    findings: list[BackendFinding] = []
     place: str = ""
 
     @property
@@ -49,12 +49,12 @@ def try_sandbox() -> SandboxReport:
     """Try the backends that `SANDBOX` allows, each with a real session; takes up to a minute."""
     wanted = settings.SANDBOX
     names = {"none": (), "auto": BACKENDS}.get(wanted, (wanted,))
-    told: list[Finding] = []
+    told: list[BackendFinding] = []
     for name in names:
         found = findings_of(name, folder=sandbox_folder())
         if works(found):
             return SandboxReport(backend=name, findings=list(found))
-        told += [Finding(f"{name} {one.name}", one.works, one.detail, one.remedy) for one in found]
+        told += [BackendFinding(f"{name} {one.name}", one.works, one.detail, one.remedy) for one in found]
     return SandboxReport(findings=told)
 
 

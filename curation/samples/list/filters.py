@@ -14,9 +14,19 @@ from pydantic import ConfigDict, Field, model_validator
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.list.conditions import HasAxis, HasOpinions, IsTrajectory
-from curation.samples.list.search import Reading, best_reading, matching
+from curation.samples.list.search import MatchReading, best_reading, matching
 from curation.samples.list.similar import similar_samples
-from curation.samples.models import Bucket, Flag, Kind, Look, Sample, SampleQuerySet, Status, flag_bits, with_any_flag
+from curation.samples.models import (
+    Bucket,
+    Flag,
+    Look,
+    Sample,
+    SampleKind,
+    SampleQuerySet,
+    SampleStatus,
+    flag_bits,
+    with_any_flag,
+)
 from curation.web.ids import known_ids
 from curation.web.lists.clauses import FEW, Clause, all_matching, column_in, column_range
 from curation.web.lists.filters import YES_NO, Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
@@ -71,17 +81,17 @@ class SampleFilter(RowFilter):
     }
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
         "bucket": Bucket.choices,
-        "status": Status.choices,
+        "status": SampleStatus.choices,
         "flags": [(flag.label, flag.label.replace("_", " ")) for flag in Flag],
-        "kind": Kind.choices,
+        "kind": SampleKind.choices,
         "opponent": [(word, word.capitalize()) for word in OPPONENTS],
         "independent": YES_NO,
         "disputed": YES_NO,
     }
 
     bucket: Annotated[Words, one_of(Bucket.values)] = ()
-    status: Annotated[Words, one_of(Status.values)] = ()
-    kind: Annotated[Words, one_of(Kind.values)] = ()
+    status: Annotated[Words, one_of(SampleStatus.values)] = ()
+    kind: Annotated[Words, one_of(SampleKind.values)] = ()
     flags: Annotated[Words, one_of([flag.label for flag in Flag])] = ()
     model: Words = ()
     source: Words = ()
@@ -195,10 +205,10 @@ class SampleList(SampleFilter, ListParams):
 
 
 def _kind_clause(kinds: Sequence[str]) -> Clause:
-    if set(kinds) == {Kind.TRAJECTORY}:
+    if set(kinds) == {SampleKind.TRAJECTORY}:
         return Clause(
             indexed=lambda rows: rows.filter(IsTrajectory(models.F("kind"))),
-            scanned=lambda rows: rows.filter(kind=Kind.TRAJECTORY),
+            scanned=lambda rows: rows.filter(kind=SampleKind.TRAJECTORY),
             sorted_by=frozenset({"id"}),
         )
     return Clause(indexed=lambda rows: rows.filter(kind__in=kinds))
@@ -311,7 +321,7 @@ def _label_clause(words: Sequence[str]) -> Clause:
     pairs = [word.split("=", 1) for word in words]
 
     def labelled(rows: SampleQuerySet) -> SampleQuerySet:
-        samples = rows.model.objects.exclude(status=Status.PENDING).order_by()
+        samples = rows.model.objects.exclude(status=SampleStatus.PENDING).order_by()
         samples = samples.filter(project=rows.project) if rows.project else samples
         by_value = Q()
         for name, value in pairs:
@@ -328,13 +338,13 @@ def _label_clause(words: Sequence[str]) -> Clause:
 
 def _text_clause(text: str) -> Clause:
     @cache
-    def reading(using: str) -> Reading:
+    def reading(using: str) -> MatchReading:
         return best_reading(text, few=FEW, using=using)
 
     return Clause(
         indexed=lambda rows: matching(rows, text),
         scanned=lambda rows: matching(rows, text, reading(rows.db)),
-        is_few=lambda rows: reading(rows.db) is Reading.ALL,
+        is_few=lambda rows: reading(rows.db) is MatchReading.ALL,
     )
 
 

@@ -12,9 +12,9 @@ from curation.projects.models import Scope
 from curation.samples.blind import look_at_rows, offered, refuse_hidden, reviews_blind, shown_flags
 from curation.samples.list.filters import SampleList
 from curation.samples.list.queries import in_review, reversed_order, sample_page
-from curation.samples.models import Sample, Status, flag_names
+from curation.samples.models import Sample, SampleStatus, flag_names
 from curation.web.lists.keyset import encode_cursor
-from curation.web.lists.pages import Chip, Column, Control, chips, column, controls
+from curation.web.lists.pages import Chip, FilterControl, SortColumn, chips, column, controls
 from curation.web.lists.params import named_list
 from curation.web.problems import Problem
 
@@ -37,7 +37,7 @@ class SamplePageParams(SampleList):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedSample:
     """A sample with its links. Resolving the URLs row by row took half of the page's time."""
 
     sample: Sample
@@ -50,7 +50,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class SampleListPage:
     """The context of `samples/list.html` and `samples/_list.html`."""
 
     slug: str
@@ -59,18 +59,18 @@ class ListPage:
     api_path: str
     query: str
     sort: str
-    controls: dict[str, Control]
+    controls: dict[str, FilterControl]
     chips: tuple[Chip, ...]
-    columns: dict[str, Column]
+    columns: dict[str, SortColumn]
     may_decide: bool
     may_adjudicate: bool
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ListedSample] = field(default_factory=list)
     newer_url: str = ""
     older_url: str = ""
     problem: Problem | None = None
 
 
-def list_page(access: Access, given: QueryDict) -> ListPage:
+def list_page(access: Access, given: QueryDict) -> SampleListPage:
     """The page of a URL. A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
     slug = access.project.slug
     url = reverse("sample-list", args=[slug])
@@ -89,7 +89,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         problem = refused
     shown = offered(access, params.status)
     flags = [(word, label) for word, label in params.choices["flags"] if word in shown.flags]
-    return ListPage(
+    return SampleListPage(
         slug=slug,
         list_url=url,
         here_url=params.url(url, cursor=params.cursor, before=params.before),
@@ -131,15 +131,15 @@ def _rows(access: Access, params: SamplePageParams) -> tuple[list[Sample], dict[
     return page.rows, newer, {"cursor": page.next_cursor} if page.next_cursor else {}
 
 
-def _linked(access: Access, samples: list[Sample]) -> list[Row]:
+def _linked(access: Access, samples: list[Sample]) -> list[ListedSample]:
     """The rows with their URLs, made from those of id 0, and who else has them open."""
     slug = access.project.slug
     holders, me, blind = in_review(samples), access.user.get_username(), reviews_blind(access)
     page, panel = (reverse(name, args=[slug, 0]).split("/0/") for name in ("sample-page", "sample-panel"))
     return [
-        Row(
+        ListedSample(
             sample,
-            hidden := blind and sample.status == Status.PENDING,
+            hidden := blind and sample.status == SampleStatus.PENDING,
             tuple(flag_names(shown_flags(sample, hidden=hidden))),
             str(sample.pk),
             f"/{sample.pk}/".join(page),

@@ -13,7 +13,7 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
-from curation.samples.models import Sample, SampleQuerySet, Status
+from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.database.prepared import Prepared
 from curation.web.lists.clauses import page_rows, read_page
 from curation.web.lists.id_list import IdList
@@ -111,7 +111,7 @@ def source_url(source: str, row: int | None) -> str | None:
 
 def review_steps(run: Run) -> list[tuple[str, str]]:
     """The next step after a run that made or scored samples: the queue of those that are pending, if there are any."""
-    rows = Sample.objects.of(run.project).filter(Q(run=run) | Q(duel__scores__run=run), status=Status.PENDING)
+    rows = Sample.objects.of(run.project).filter(Q(run=run) | Q(duel__scores__run=run), status=SampleStatus.PENDING)
     pending = rows.distinct().count()
     words = f"Review {counted(pending, 'sample')}"
     return [(words, f"{reverse('queue', args=[run.project.slug])}?run={run.pk}")] if pending else []

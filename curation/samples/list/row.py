@@ -5,8 +5,8 @@ from html import escape
 from django import template
 from django.utils.safestring import SafeString
 
-from curation.samples.list.pages import Row
-from curation.samples.models import Sample, Status
+from curation.samples.list.pages import ListedSample
+from curation.samples.models import Sample, SampleStatus
 from curation.web.components import NOTHING, badge, time
 from curation.web.text.figures import number, percent
 
@@ -20,7 +20,7 @@ OPPONENTS = {
 
 
 @register.simple_tag
-def sample_row(row: Row, *, may_adjudicate: bool) -> SafeString:
+def sample_row(row: ListedSample, *, may_adjudicate: bool) -> SafeString:
     """Return the table row of a sample. A hidden one has neither scores nor preview, and only the flags of `row`."""
     sample, hidden, pk = row.sample, row.hidden, row.pk
     score = NOTHING if hidden or sample.shown_score is None else number(sample.shown_score, 1)
@@ -51,9 +51,9 @@ def _bucket(sample: Sample) -> SafeString:
     return badge(sample.shown_bucket, tone=sample.bucket_tone) if sample.shown_bucket else NOTHING
 
 
-def _status(row: Row, *, may_adjudicate: bool) -> str:
+def _status(row: ListedSample, *, may_adjudicate: bool) -> str:
     sample = row.sample
-    badges = [badge(Status(sample.status).label, tone=sample.status_tone)]
+    badges = [badge(SampleStatus(sample.status).label, tone=sample.status_tone)]
     if may_adjudicate and sample.disputed:
         badges.append(badge("disputed", tone="attention"))
     if row.in_review_by:
@@ -61,6 +61,6 @@ def _status(row: Row, *, may_adjudicate: bool) -> str:
     return " ".join(badges)
 
 
-def _flags(row: Row) -> str:
+def _flags(row: ListedSample) -> str:
     badges = "".join([f"{badge(name, tone='attention', solid=True)} " for name in row.flags])
     return badges + HIDDEN if row.hidden else badges

@@ -70,7 +70,7 @@ def parse(text: str) -> TextQuery:
     return TextQuery(tuple(wanted), tuple(unwanted))
 
 
-class Reading(StrEnum):
+class MatchReading(StrEnum):
     """How the matches of a text are found for one page of a list. PostgreSQL tells only `ALL` from the others."""
 
     ALL = "all"
@@ -81,7 +81,7 @@ class Reading(StrEnum):
     """The list in its order, with a lookup in the index for each row: for a word in every tenth sample."""
 
 
-def matching(rows: "SampleQuerySet", text: str, reading: Reading = Reading.ALL) -> "SampleQuerySet":
+def matching(rows: "SampleQuerySet", text: str, reading: MatchReading = MatchReading.ALL) -> "SampleQuerySet":
     """The rows whose text matches; a search without words matches nothing. PostgreSQL ignores `reading`."""
     query = parse(text)
     if query.wanted:
@@ -93,24 +93,24 @@ def matching(rows: "SampleQuerySet", text: str, reading: Reading = Reading.ALL) 
     return rows
 
 
-def best_reading(text: str, *, few: int, using: str) -> Reading:
+def best_reading(text: str, *, few: int, using: str) -> MatchReading:
     """Choose by the number of matches, counted up to 50,000. A search that only excludes is looked up row by row.
 
     PostgreSQL counts the matches among the newest samples, because its index finds all matches before it counts one.
     """
     query = parse(text)
     if not query.wanted:
-        return Reading.PROBE
+        return MatchReading.PROBE
     if connections[using].vendor == "postgresql":
-        return Reading.SET if _newest_that_match(query, using) >= OFTEN else Reading.ALL
+        return MatchReading.SET if _newest_that_match(query, using) >= OFTEN else MatchReading.ALL
     began = time.perf_counter()
     _matches(query, 1, using)
     slow = time.perf_counter() - began > SLOW_LOOKUP
     count = _matches(query, SET_MOST + 1, using)
     if count <= few:
-        return Reading.ALL
+        return MatchReading.ALL
     # Each lookup of a short prefix merges thousands of words again, so do it once.
-    return Reading.SET if slow or count <= SET_MOST else Reading.PROBE
+    return MatchReading.SET if slow or count <= SET_MOST else MatchReading.PROBE
 
 
 def _matches(query: TextQuery, most: int, using: str) -> int:
@@ -146,15 +146,15 @@ def newest_matches(rows: "SampleQuerySet", text: str, *, down: bool, after: int 
 class TextMatch(models.Func):
     """A condition on the sample's id."""
 
-    sqlite: ClassVar[dict[Reading, str]] = {
-        Reading.ALL: "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
+    sqlite: ClassVar[dict[MatchReading, str]] = {
+        MatchReading.ALL: "{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
         # The unary plus makes the planner scan the list and not the set.
-        Reading.SET: "+{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
-        Reading.PROBE: "EXISTS (SELECT 1 FROM sample_search WHERE sample_search MATCH %s AND rowid = {id})",
+        MatchReading.SET: "+{id} IN (SELECT rowid FROM sample_search WHERE sample_search MATCH %s)",
+        MatchReading.PROBE: "EXISTS (SELECT 1 FROM sample_search WHERE sample_search MATCH %s AND rowid = {id})",
     }
     postgres = "{id} IN (SELECT sample_id FROM samples_sampletext WHERE words @@ to_tsquery('simple', %s))"
 
-    def __init__(self, query: TextQuery, reading: Reading) -> None:
+    def __init__(self, query: TextQuery, reading: MatchReading) -> None:
         super().__init__(models.F("pk"), output_field=models.BooleanField())
         self.query = query
         self.reading = reading

@@ -30,14 +30,14 @@ _MATCHES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Similar:
+class SimilarSample:
     """`likeness` is from `ALIKE` to 1."""
 
     sample: Sample
     likeness: float
 
 
-def similar_samples(rows: SampleQuerySet, sample_id: str) -> list[Similar]:
+def similar_samples(rows: SampleQuerySet, sample_id: str) -> list[SimilarSample]:
     """Return the samples among `rows` that are most like one of them, the most alike first.
 
     `NotFound` for a sample that is not among them.
@@ -52,7 +52,7 @@ def similar_samples(rows: SampleQuerySet, sample_id: str) -> list[Similar]:
     alike = {pk: _likeness(wanted, _shingles(body)) for pk, body in bodies.iterator()}
     best = sorted((pk for pk in alike if alike[pk] >= ALIKE), key=lambda pk: (-alike[pk], pk))[:MOST]
     found = rows.in_bulk(best)
-    return [Similar(found[pk], alike[pk]) for pk in best]
+    return [SimilarSample(found[pk], alike[pk]) for pk in best]
 
 
 def _candidates(rows: SampleQuerySet, sample: Sample, text: str) -> list[int]:

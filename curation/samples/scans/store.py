@@ -6,7 +6,7 @@ from itertools import islice
 
 from curation.samples.models import TextScan
 from curation.web.lists.id_list import KeyList
-from judging.scan.scan import Finding, rule_set_version, scan_each
+from judging.scan.scan import ScanFinding, rule_set_version, scan_each
 
 # A shorter text is scanned in less time than its result is read.
 STORED_FROM = 200
@@ -18,10 +18,10 @@ def text_sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
+def scan_texts(texts: Iterable[str]) -> dict[str, tuple[ScanFinding, ...]]:
     """Return the findings of each text that has any. Texts that were never scanned under these rules are scanned, and
     their results are kept."""
-    found: dict[str, tuple[Finding, ...]] = {}
+    found: dict[str, tuple[ScanFinding, ...]] = {}
     kept: dict[str, str] = {}
     short: list[str] = []
     for text in dict.fromkeys(texts):
@@ -40,7 +40,7 @@ def scan_texts(texts: Iterable[str]) -> dict[str, tuple[Finding, ...]]:
         for digest, findings in rows.values_list("text_sha256", "findings"):
             text = missing.pop(digest)
             if findings:
-                found[text] = tuple(Finding(*finding) for finding in findings)
+                found[text] = tuple(ScanFinding(*finding) for finding in findings)
     rows_to_add = []
     for (digest, text), findings in zip(missing.items(), scan_each(missing.values()), strict=True):
         if findings:

@@ -9,7 +9,7 @@ from django.db import transaction
 from curation.samples.models import SCANNED, UNSCORED, Flag, Sample, SampleText
 from curation.samples.scans.store import scan_texts
 from curation.web.text.storable import storable
-from judging.scan.scan import Finding, kinds_of, rule_set_version
+from judging.scan.scan import ScanFinding, kinds_of, rule_set_version
 
 PREVIEW_CHARACTERS = 200
 BODY_BYTES = 200_000
@@ -89,13 +89,13 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
     return samples
 
 
-def scanned_flags(findings: Iterable[Finding]) -> int:
+def scanned_flags(findings: Iterable[ScanFinding]) -> int:
     kinds = kinds_of(findings)
     bits = {"secret": Flag.SECRET, "pii": Flag.PII, "control": Flag.CONTROL}
     return sum(bits[kind].value for kind in kinds)
 
 
-def _scanned_bits(found: Mapping[str, tuple[Finding, ...]], texts: Sequence[str]) -> int:
+def _scanned_bits(found: Mapping[str, tuple[ScanFinding, ...]], texts: Sequence[str]) -> int:
     return scanned_flags(finding for text in texts for finding in found.get(text, ())) if found else 0
 
 

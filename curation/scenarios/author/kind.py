@@ -14,7 +14,7 @@ from curation.scenarios.author.stage import AuthorStage, authored_in
 from curation.scenarios.gate.kind import CHECKS
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import gate_stage
-from curation.scenarios.models import Status
+from curation.scenarios.models import ScenarioStatus
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -71,11 +71,11 @@ class AuthorRun(Kind[AuthorParams]):
 
     def finish(self, run: Run, params: AuthorParams) -> Json:
         counted = dict(authored_in(run).order_by().values_list("status").annotate(n=Count("id")))
-        verdicts = (Status.ADMITTED, Status.HELD, Status.REJECTED, Status.DRY_RUN)
+        verdicts = (ScenarioStatus.ADMITTED, ScenarioStatus.HELD, ScenarioStatus.REJECTED, ScenarioStatus.DRY_RUN)
         return {"scenarios": sum(counted.values())} | {status.value: counted.get(status, 0) for status in verdicts}
 
     def conclude(self, run: Run) -> str:
-        made, admitted = run.result["scenarios"], run.result[Status.ADMITTED]
+        made, admitted = run.result["scenarios"], run.result[ScenarioStatus.ADMITTED]
         return f"{counted(made, 'scenario')} written; the gate admitted {admitted:,}."
 
     def section(self, run: Run) -> Mapping[str, object]:

@@ -4,24 +4,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
 from curation.runs.models import Item, Run
 from curation.scenarios.author.params import AuthorParams
-from curation.scenarios.author.reply import Order, first_messages, refused_messages
-from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, Written, ask_for_bundle, authored_in
+from curation.scenarios.author.reply import BundleOrder, first_messages, refused_messages
+from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, WrittenDocument, ask_for_bundle, authored_in
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.bundles.harbor import HarborTask
 from curation.scenarios.bundles.save import save_scenario
-from curation.scenarios.claims.evidence import Finding
-from curation.scenarios.gate.result import GateResult
+from curation.scenarios.claims.evidence import ClaimFinding
+from curation.scenarios.gate.result import BundleGateResult
 from curation.scenarios.gate.stage import GateJob, GateStage, Scenarios, save_verdict
-from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, ScenarioStatus
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Stale
 
-REFUSED = (Status.REJECTED, Status.HELD)
+REFUSED = (ScenarioStatus.REJECTED, ScenarioStatus.HELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class RepairStage:
         self._params, self._scenarios = params, scenarios
         self.name = f"repair-{number}"
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
@@ -61,7 +61,7 @@ class RepairStage:
                     target,
                     instructions,
                     taxonomy,
-                    Order({axis: str(value) for axis, value in row.axes.items()}, row.seed or 0, target.name),
+                    BundleOrder({axis: str(value) for axis, value in row.axes.items()}, row.seed or 0, target.name),
                 ),
                 row,
                 reports[row.pk],
@@ -102,16 +102,19 @@ def _mismatches(report: GateReport) -> list[Json]:
             "reason": f"{axis['value']} was asked for, but {axis['reason']}",
         }
         for axis in report.axes
-        if axis["finding"] == Finding.MISMATCH
+        if axis["finding"] == ClaimFinding.MISMATCH
     ]
 
 
 def _mended(run: Run) -> ScenarioQuerySet:
-    return authored_in(run).filter(status=Status.DRAFT)
+    return authored_in(run).filter(status=ScenarioStatus.DRAFT)
 
 
 def save_repair(
-    run: Run, scenario: Scenario, written: Written[Bundle] | Written[HarborTask], judged: GateResult | None = None
+    run: Run,
+    scenario: Scenario,
+    written: WrittenDocument[Bundle] | WrittenDocument[HarborTask],
+    judged: BundleGateResult | None = None,
 ) -> Write:
     """Save the mended document under the scenario's name, with its verdict if it has one, unless a person edited the
     scenario meanwhile."""

@@ -31,7 +31,7 @@ MOST_OBJECTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BundleOrder:
     """One bundle to write. `author` is the endpoint's name, `existing` the bundles of its cell, not to be repeated."""
 
     axes: Mapping[str, str]
@@ -40,7 +40,7 @@ class Order:
     existing: Sequence[Mapping[str, Any]] = ()
 
 
-def first_messages(instructions: str, order: Order, taxonomy: Taxonomy) -> list[Message]:
+def first_messages(instructions: str, order: BundleOrder, taxonomy: Taxonomy) -> list[Message]:
     """The instructions, then the combination with a sentence about each value."""
     lines = []
     if order.existing:
@@ -91,7 +91,7 @@ def told(check: Mapping[str, Any], most: int = SHOWN_TERMINAL) -> str:
     return f"{check['name']}: {check['reason']}\n{terminal}".rstrip()
 
 
-def read_reply(said: Completion, order: Order, taxonomy: Taxonomy) -> Bundle | list[str]:
+def read_reply(said: Completion, order: BundleOrder, taxonomy: Taxonomy) -> Bundle | list[str]:
     """The bundle with our own keys added, or its errors."""
     document = document_of(said, BUNDLE_KEY)
     if isinstance(document, str):
@@ -118,7 +118,7 @@ def response_format(document: type[BaseModel], name: str) -> dict[str, object]:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": False, "schema": schema}}
 
 
-def _order_errors(bundle: Bundle, order: Order) -> list[str]:
+def _order_errors(bundle: Bundle, order: BundleOrder) -> list[str]:
     reasons = []
     wanted = order.axes.get("announcement", "")
     if wanted in ("motd", "banner", "env", "file") and bundle.announcement.kind != wanted:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from curation.llm.client.completion import Completion, Message, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget, Message
 from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
 from curation.runs.calls.record import reused_result
@@ -14,10 +14,10 @@ from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, P
 from curation.runs.models import Item, Run
 from curation.scenarios.author.combinations import pick_combinations
 from curation.scenarios.author.params import AuthorParams
-from curation.scenarios.author.reply import Order, first_messages, read_reply, repair_messages, response_format
+from curation.scenarios.author.reply import BundleOrder, first_messages, read_reply, repair_messages, response_format
 from curation.scenarios.bundles.document import Bundle
-from curation.scenarios.bundles.save import Saved, save_scenario
-from curation.scenarios.models import Scenario, ScenarioQuerySet, ScenarioText, Status
+from curation.scenarios.bundles.save import SavedBundle, save_scenario
+from curation.scenarios.models import Scenario, ScenarioQuerySet, ScenarioStatus, ScenarioText
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import Conflict
 
@@ -35,14 +35,14 @@ SHOWN_EXISTING = 5
 class AuthorJob:
     """One bundle to be written."""
 
-    target: Target
+    target: EndpointTarget
     instructions: Instructions
     taxonomy: Taxonomy
-    order: Order
+    order: BundleOrder
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[T]):
+class WrittenDocument(Generic[T]):
     """A valid document, the attempt that gave it, and the calls whose recorded answers were used."""
 
     document: T
@@ -58,13 +58,13 @@ class AuthorStage(StageOf[AuthorParams]):
     queue = "llm"
     most_open = MOST_OPEN_CALLS
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         taxonomy = taxonomy_of(run.settings)
         seed = str(run.pk if self._params.seed is None else f"given {self._params.seed}")
-        rows = Scenario.objects.of(run.project).exclude(status=Status.REJECTED)
+        rows = Scenario.objects.of(run.project).exclude(status=ScenarioStatus.REJECTED)
         known = dict(rows.first_of_groups().values_list("pk", "axes").iterator(2000))
         picked = pick_combinations(
             taxonomy=taxonomy,
@@ -89,7 +89,7 @@ class AuthorStage(StageOf[AuthorParams]):
                 target,
                 instructions,
                 taxonomy,
-                Order(
+                BundleOrder(
                     item.data["axes"],
                     item.data["seed"],
                     target.name,
@@ -106,7 +106,7 @@ class AuthorStage(StageOf[AuthorParams]):
 
 async def ask_for_bundle(
     context: LlmContext, item: Item, job: AuthorJob, beginning: Sequence[Message], given: AuthorParams
-) -> Written[Bundle]:
+) -> WrittenDocument[Bundle]:
     """Return a valid bundle. Raises `ItemFailed`."""
 
     async def read(said: Completion) -> Bundle | list[str]:
@@ -123,7 +123,7 @@ async def ask_for(
     given: AuthorParams,
     read: Callable[[Completion], Awaitable[T | list[str]]],
     form: dict[str, Any],
-) -> Written[T]:
+) -> WrittenDocument[T]:
     """Return the document that `read` takes from a reply; replies that it refuses go back with its reasons. `form` is
     the `response_format` of a reply.
 
@@ -135,13 +135,13 @@ async def ask_for(
     reasons: list[str] = []
     reused: list[int] = []
     for attempt in range(1, given.attempts + 1):
-        request = Request(messages, params, attempt=attempt, schema=schema)
+        request = CompletionRequest(messages, params, attempt=attempt, schema=schema)
         said = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
         if said.cached:
             reused.append(said.call_id)
         found = await read(said.completion)
         if not isinstance(found, list):
-            return Written(found, attempt, reused)
+            return WrittenDocument(found, attempt, reused)
         reasons = found
         messages = [*beginning, *repair_messages(said.completion.text, reasons)]
     tries = f" in {given.attempts} attempts, the last" if given.attempts > 1 else ""
@@ -158,7 +158,7 @@ def authored_in(run: Run) -> ScenarioQuerySet:
     return Scenario.objects.of(run.project).filter(run=run)
 
 
-def _write(run: Run, written: Written[Bundle]) -> Write:
+def _write(run: Run, written: WrittenDocument[Bundle]) -> Write:
     def write() -> Json:
         row = _store(run.project, run, written.document).scenario
         return {"scenario": str(row.pk), "name": row.name, **written.result()}
@@ -166,7 +166,7 @@ def _write(run: Run, written: Written[Bundle]) -> Write:
     return write
 
 
-def _store(project: Project, run: Run, bundle: Bundle) -> Saved:
+def _store(project: Project, run: Run, bundle: Bundle) -> SavedBundle:
     """Save the bundle under its name, or the first free one of `name-2`, `name-3`, …"""
     taken = set(Scenario.objects.of(project).filter(name__startswith=bundle.name[:100]).values_list("name", flat=True))
     for number in range(1, MAX_SUFFIX):

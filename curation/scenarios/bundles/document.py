@@ -25,7 +25,7 @@ from curation.scenarios.bundles.rules import (
     FIXTURE_PATH,
     ONE_LINE,
     PLAIN_MODE,
-    Ending,
+    SolutionEnding,
     axis_value,
     env_name_error,
     storage_errors,
@@ -35,9 +35,18 @@ from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import NotKnown, read_partly
 from sandbox.agent.tools import OWN, Tool
-from sandbox.protocol import HOME, Fixture, Labels, Limits, Setup
+from sandbox.protocol import HOME, Fixture, Labels, SessionLimits, Setup
 
-__all__ = ["EXAMPLE", "Bundle", "Ending", "announced_env", "parse_bundle", "setup_of", "stored_bundle", "terminal_of"]
+__all__ = [
+    "EXAMPLE",
+    "Bundle",
+    "SolutionEnding",
+    "announced_env",
+    "parse_bundle",
+    "setup_of",
+    "stored_bundle",
+    "terminal_of",
+]
 MAX_ERRORS = 100
 MARKS = ("scratch", "free_order")
 PROGRAMS = "/usr/local/bin/"
@@ -80,13 +89,13 @@ Axes = dict[str, Annotated[str | int, BeforeValidator(axis_value)]]
 Seed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | None
 
 
-class Part(BaseModel):
+class BundlePart(BaseModel):
     """Refuse unknown keys; convert no types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class FixtureFile(Part):
+class FixtureFile(BundlePart):
     """A file that exists before the agent starts. Its bytes are either `content` as UTF-8 or `base64`."""
 
     path: Annotated[str, FIXTURE_PATH] = Field(
@@ -116,7 +125,7 @@ class FixtureFile(Part):
             raise ValueError(f"not base64: {error}") from None
 
 
-class Announcement(Part):
+class Announcement(BundlePart):
     """How the agent learns about the provider."""
 
     kind: Literal["motd", "banner", "env", "file"] = Field(
@@ -125,14 +134,14 @@ class Announcement(Part):
     text: str = Field(min_length=1, max_length=16_384)
 
 
-class Provider(Part):
+class Provider(BundlePart):
     """The source of the directives: its name and how to read its documentation. For people, not for the sandbox."""
 
     name: Line = Field("", max_length=120)
     doc: str = Field("", max_length=65_536)
 
 
-class Program(Part):
+class Program(BundlePart):
     """A program of the scenario that agents of function tools are offered as a tool."""
 
     name: str = Field(description="The fixture /usr/local/bin/NAME, which may be executed.")
@@ -157,7 +166,7 @@ class Program(Part):
         return self
 
 
-class Bundle(Part):
+class Bundle(BundlePart):
     """A scenario: files of the sandbox, an announcement, a reference solution, and a checker that verifies one."""
 
     family: ClassVar[str] = "shell"
@@ -246,7 +255,7 @@ def announced_env(announcement: Announcement) -> dict[str, str]:
     return {"NOTICE": announcement.text}
 
 
-def setup_of(bundle: Bundle, *, limits: Limits | None = None, labels: Labels | None = None) -> Setup:
+def setup_of(bundle: Bundle, *, limits: SessionLimits | None = None, labels: Labels | None = None) -> Setup:
     """The sandbox of the scenario: fixtures, environment and announcement."""
     said = bundle.announcement
     lines = said.text if said.text.endswith("\n") else f"{said.text}\n"
@@ -258,7 +267,7 @@ def setup_of(bundle: Bundle, *, limits: Limits | None = None, labels: Labels | N
         env={**bundle.env, **announced_env(said)},
         motd=lines if said.kind == "motd" else "",
         banner=lines if said.kind == "banner" else "",
-        limits=limits or Limits(),
+        limits=limits or SessionLimits(),
         labels=labels or {},
     )
 

@@ -13,7 +13,7 @@ from typing import IO
 import orjson
 
 from curation.imports.sources.open import open_path
-from curation.imports.sources.rows import BadRow, Position, SourceError
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition
 from curation.scenarios.bundles.task_reader import TaskReader, task_roots
 from curation.scenarios.models import Scenario, ScenarioQuerySet
 
@@ -88,7 +88,7 @@ def read_bundles(source: Path) -> Iterator[BundleFile]:
         raise SourceError(f"there is no file or folder {source}")
     with open_path(source) as opened:
         if opened.files is not None and task_roots(opened.files.names):
-            for row in TaskReader(opened.files).rows(Position()):
+            for row in TaskReader(opened.files).rows(SourcePosition()):
                 yield BundleFile("", None, row.reason) if isinstance(row, BadRow) else BundleFile(row.file, row.value)
             return
     if source.is_dir():

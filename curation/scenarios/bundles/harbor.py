@@ -10,8 +10,8 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from curation.scenarios.bundles.document import (
     Axes,
     Bundle,
+    BundlePart,
     Line,
-    Part,
     Seed,
     digest,
     field_errors,
@@ -21,13 +21,13 @@ from curation.scenarios.bundles.document import (
 from curation.scenarios.bundles.rules import storage_errors
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
 from curation.web.problems import FieldError
-from sandbox.harbor.tasks import MAX_FILES, Task, TaskFile, TaskRefused, read_task
+from sandbox.harbor.tasks import MAX_FILES, TaskFile, TaskFolder, TaskRefused, read_task
 
 FAMILY = "harbor"
 Json = dict[str, object]
 
 
-class TaskPart(Part):
+class TaskPart(BundlePart):
     """A file of a task. Its bytes are either `content` as UTF-8 or `base64`."""
 
     path: str = Field(max_length=400, description="Relative to the task's folder.", examples=["environment/Dockerfile"])
@@ -60,7 +60,7 @@ class TaskPart(Part):
         return cls(path=path, mode=mode, content=text)
 
 
-class HarborTask(Part):
+class HarborTask(BundlePart):
     """A Harbor task. `source` says where it came from: a data set and its version, or Terminal-Bench."""
 
     # A verifier checks the state, so no last command is expected.
@@ -82,7 +82,7 @@ class HarborTask(Part):
     def sha256(self) -> str:
         return digest(self.document())
 
-    def task(self) -> Task:
+    def task(self) -> TaskFolder:
         return read_task({part.path: part.file() for part in self.files})
 
 
@@ -119,7 +119,7 @@ def is_harbor(document: object) -> bool:
     return isinstance(document, Mapping) and document.get("family") == FAMILY
 
 
-def stored_task(document: Mapping[str, Any]) -> Task:
+def stored_task(document: Mapping[str, Any]) -> TaskFolder:
     """The task of a stored document. Raises `Invalid` if the rules are stricter now than when it was saved."""
     try:
         return HarborTask.model_validate(document).task()

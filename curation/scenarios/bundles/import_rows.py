@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from curation.imports.row_kinds import ImportKind, ImportTarget, Options, RowPreview
 from curation.imports.sources.open import Opened
-from curation.imports.sources.rows import Reader, RowRefused, SourceRow
+from curation.imports.sources.rows import RowRefused, SourceReader, SourceRow
 from curation.projects.models import Project
 from curation.projects.settings.data import TRAJECTORIES
 from curation.runs.models import Run
@@ -47,7 +47,7 @@ class ScenarioKind(ImportKind[Options, Document]):
     def fits(self, source: Opened) -> bool:
         return source.files is not None and bool(task_roots(source.files.names))
 
-    def reader_of(self, source: Opened) -> Reader:
+    def reader_of(self, source: Opened) -> SourceReader:
         return TaskReader(source.files) if source.files is not None and self.fits(source) else super().reader_of(source)
 
     def links(self, run: Run) -> Sequence[tuple[str, str]]:

@@ -21,7 +21,7 @@ MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class SolutionEnding:
     """The parts of a reference solution: `body` is executed as one command, then `line` is the terminal.
 
     `terminal` is `exit` or `panic`; `reason` is the text after `panic`.
@@ -33,7 +33,7 @@ class Ending:
     reason: str = ""
 
 
-def terminal_of(reference: str) -> Ending | None:
+def terminal_of(reference: str) -> SolutionEnding | None:
     """Split off the last line that is neither blank nor a comment; None if it is not a terminal."""
     lines = reference.splitlines()
     while lines and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
@@ -45,7 +45,7 @@ def terminal_of(reference: str) -> Ending | None:
     if found is None:
         return None
     body = "\n".join(lines[:-1])
-    return Ending(body, line, found[1] or found[2], (found[3] or "").strip())
+    return SolutionEnding(body, line, found[1] or found[2], (found[3] or "").strip())
 
 
 def one_line(text: str) -> str:

@@ -12,13 +12,13 @@ from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.copies.link import link_copies
-from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText, Status
+from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus, ScenarioText
 from curation.web.problems import Conflict, FieldError, Stale
 from curation.web.text.figures import counted
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedBundle:
     """`changed` is False if the scenario already had this bundle; then nothing was written."""
 
     scenario: Scenario
@@ -34,7 +34,7 @@ def save_scenario(
     scenario: Scenario | None = None,
     run: Run | None = None,
     seen_version: int | None = None,
-) -> Saved:
+) -> SavedBundle:
     """Create a scenario from `bundle`, or replace the bundle of `scenario`, which makes it a draft again.
 
     Raises `Conflict` if another scenario of the project has the name, `Stale` if `seen_version` is not the current one.
@@ -44,7 +44,7 @@ def save_scenario(
         if scenario is None:
             row = _named(project, bundle, lambda: _create(project, bundle, run))
             _log(project, user, row, "scenario.create")
-            saved = Saved(row, created=True, changed=True)
+            saved = SavedBundle(row, created=True, changed=True)
         else:
             saved = replace_bundle(project, scenario, bundle, user=user, run=run, seen_version=seen_version)
         if saved.changed:
@@ -66,16 +66,16 @@ def replace_bundle(
     user: User | None,
     run: Run | None = None,
     seen_version: int | None = None,
-) -> Saved:
+) -> SavedBundle:
     """Replace the bundle, in the caller's transaction; the caller links copies. Raises as `save_scenario`."""
     row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
     if seen_version is not None and seen_version != row.version:
         raise Stale.version(seen_version, row.version)
     if row.bundle_sha256 == bundle.sha256:
-        return Saved(row, created=False, changed=False)
+        return SavedBundle(row, created=False, changed=False)
     _named(project, bundle, lambda: _update(row, bundle, run))
     _log(project, user, row, "scenario.update")
-    return Saved(row, created=False, changed=True)
+    return SavedBundle(row, created=False, changed=True)
 
 
 def delete_scenario(*, access: Access, scenario: Scenario) -> None:
@@ -119,7 +119,7 @@ def _create(project: Project, bundle: Document, run: Run | None) -> Scenario:
 def _update(row: Scenario, bundle: Document, run: Run | None) -> Scenario:
     for name, value in columns_of(bundle).items():
         setattr(row, name, value)
-    row.status, row.reason = Status.DRAFT, ""
+    row.status, row.reason = ScenarioStatus.DRAFT, ""
     row.version += 1
     row.run = run or row.run
     row.save()

@@ -7,7 +7,7 @@ from itertools import islice
 import orjson
 
 from curation.imports.sources.files import SourceFiles
-from curation.imports.sources.rows import BadRow, Position, RowRefused, SourceRow
+from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.scenarios.bundles.harbor import FAMILY, TaskPart
 from sandbox.harbor.tasks import CONFIG, MAX_BYTES, MAX_FILES, TaskFile, TaskRefused, read_task
 from sandbox.harbor.terminal_bench import TASK as TASK_YAML
@@ -30,16 +30,16 @@ class TaskReader:
         self._missing = [path for path in self._listed if path not in self._roots]
         self._paths = [*self._roots, *self._missing]
 
-    def rows(self, start: Position) -> Iterator[SourceRow | BadRow]:
+    def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         for offset in range(start.offset, len(self._paths)):
-            root, after = self._paths[offset], Position(offset + 1)
+            root, after = self._paths[offset], SourcePosition(offset + 1)
             try:
                 yield SourceRow(offset, self._document(root), after, root)
             except (RowRefused, TaskRefused) as refused:
                 yield BadRow(offset, f"{root.rstrip('/') or self.format}: {refused}", after)
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
-        return islice(self.rows(Position(start)), length)
+        return islice(self.rows(SourcePosition(start)), length)
 
     def count(self) -> int:
         return len(self._paths)

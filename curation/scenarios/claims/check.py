@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from curation.scenarios.claims.documentation import check_documentation
-from curation.scenarios.claims.evidence import FITS, Evidence, Found, mismatch, unchecked
+from curation.scenarios.claims.evidence import FITS, BundleEvidence, Found, mismatch, unchecked
 from curation.scenarios.claims.provider import check_provider
 from curation.scenarios.claims.task import check_task
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
@@ -26,7 +26,7 @@ class AxisCheck:
         return asdict(self)
 
 
-def check_axes(evidence: Evidence) -> tuple[AxisCheck, ...]:
+def check_axes(evidence: BundleEvidence) -> tuple[AxisCheck, ...]:
     checked = []
     for axis, given in evidence.bundle.axes.items():
         value = str(given)
@@ -40,7 +40,7 @@ def reason_of(wrong: Sequence[AxisCheck]) -> str:
     return " ".join(f"{check.axis} is claimed as {check.value}, but {check.reason}." for check in wrong)
 
 
-def _check(axis: str, value: str, evidence: Evidence) -> Found:
+def _check(axis: str, value: str, evidence: BundleEvidence) -> Found:
     shipped = shipped_taxonomy().axes.get(axis)
     if shipped is None or value not in shipped.values:
         return unchecked("a value of this project, which the gate does not know")
@@ -49,12 +49,12 @@ def _check(axis: str, value: str, evidence: Evidence) -> Found:
     return found or unchecked("the gate cannot tell; rollouts measure it" if axis == "difficulty" else "not known")
 
 
-def _announcement(value: str, evidence: Evidence) -> Found | None:
+def _announcement(value: str, evidence: BundleEvidence) -> Found | None:
     kind = evidence.bundle.announcement.kind
     return FITS if kind == value else mismatch(f"the announcement is of kind `{kind}`")
 
 
-_AXES: Mapping[str, Callable[[str, Evidence], Found | None]] = {
+_AXES: Mapping[str, Callable[[str, BundleEvidence], Found | None]] = {
     "announcement": _announcement,
     "provider": check_provider,
     "doc_depth": check_documentation,

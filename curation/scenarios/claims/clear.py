@@ -7,8 +7,8 @@ from django.db import transaction
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.scenarios.claims.check import AxisCheck, reason_of
-from curation.scenarios.claims.evidence import Finding
-from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, Status
+from curation.scenarios.claims.evidence import ClaimFinding
+from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioStatus
 from curation.web.problems import Conflict, FieldError, Invalid, Stale
 
 
@@ -27,7 +27,7 @@ def clear_axes(
         row = Scenario.objects.select_for_update().get(pk=scenario.pk)
         if seen_version is not None and seen_version != row.version:
             raise Stale.version(seen_version, row.version)
-        if row.status != Status.HELD:
+        if row.status != ScenarioStatus.HELD:
             raise Conflict(
                 f"The scenario is {row.get_status_display().lower()}. Only the axes of a held scenario can be cleared.",
                 code="not_held",
@@ -46,7 +46,9 @@ def clear_axes(
             for axis in dict.fromkeys(axes)
         )
         left = [check for axis, check in wrong.items() if axis not in axes]
-        row.status, row.reason = (Status.HELD, reason_of(left)[:MAX_REASON]) if left else (Status.ADMITTED, "")
+        row.status, row.reason = (
+            (ScenarioStatus.HELD, reason_of(left)[:MAX_REASON]) if left else (ScenarioStatus.ADMITTED, "")
+        )
         row.save(update_fields=["status", "reason", "updated_at"])
         data: dict[str, object] = {
             "scenario": str(row.pk),
@@ -63,4 +65,4 @@ def open_mismatches(row: Scenario) -> list[AxisCheck]:
     report = GateReport.objects.newest_of([row]).get(row.pk)
     cleared = AxisClearance.objects.of_bundle(row.pk, row.bundle_sha256)
     checks = [AxisCheck(**check) for check in (report.axes if report else [])]
-    return [check for check in checks if check.finding == Finding.MISMATCH and check.axis not in cleared]
+    return [check for check in checks if check.finding == ClaimFinding.MISMATCH and check.axis not in cleared]

@@ -2,11 +2,11 @@
 
 import re
 
-from curation.scenarios.claims.evidence import FITS, Evidence, Found, mismatch, text_of, told, unchecked
+from curation.scenarios.claims.evidence import FITS, BundleEvidence, Found, mismatch, text_of, told, unchecked
 from sandbox.gate.documentation import Documentation
 
 
-def check_documentation(value: str, evidence: Evidence) -> Found | None:
+def check_documentation(value: str, evidence: BundleEvidence) -> Found | None:
     if value not in _CHECKS:
         return None
     if evidence.documentation is None:
@@ -49,7 +49,7 @@ def _layered(found: Documentation, page: str) -> Found:
 _CHECKS = {"help": _help, "usage-error": _usage_error, "man-page": _man_page, "layered": _layered}
 
 
-def _page(evidence: Evidence) -> str:
+def _page(evidence: BundleEvidence) -> str:
     """The manual page that somebody names, by its path, its file name, or the name before the section."""
     bundle = evidence.bundle
     scripts = "\n".join(text_of(file) for file in evidence.fixtures if file.content.startswith(b"#!"))

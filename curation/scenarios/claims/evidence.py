@@ -35,7 +35,7 @@ _PACKED: Mapping[bytes, Callable[[io.BytesIO], io.BufferedIOBase]] = {
 MAX_PAGE = 1024 * 1024
 
 
-class Finding(models.TextChoices):
+class ClaimFinding(models.TextChoices):
     FITS = "fits", "Fits"
     MISMATCH = "mismatch", "Mismatch"
     UNCHECKED = "unchecked", "Unchecked"
@@ -46,20 +46,20 @@ class Finding(models.TextChoices):
 
 
 # A finding and its reason; the reason of a value that fits may be empty.
-Found = tuple[Finding, str]
-FITS: Found = (Finding.FITS, "")
+Found = tuple[ClaimFinding, str]
+FITS: Found = (ClaimFinding.FITS, "")
 
 
 def mismatch(reason: str) -> Found:
-    return Finding.MISMATCH, reason
+    return ClaimFinding.MISMATCH, reason
 
 
 def unchecked(reason: str) -> Found:
-    return Finding.UNCHECKED, reason
+    return ClaimFinding.UNCHECKED, reason
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class BundleEvidence:
     """A bundle with the gate's observations of it.
 
     `changes` is None if the state is not known, `documentation` if the programs were not called.

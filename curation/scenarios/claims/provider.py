@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from curation.scenarios.claims.evidence import FITS, Evidence, Found, mismatch, text_of, unchecked
+from curation.scenarios.claims.evidence import FITS, BundleEvidence, Found, mismatch, text_of, unchecked
 from judging.shell.words import tokens
 
 _FIFO = re.compile(r"\bmkfifo\b|\bmknod\s+\S+\s+p\b")
@@ -21,7 +21,7 @@ _ASSIGNED = re.compile(r"(?m)^\s*([A-Za-z_]\w*)=[\"']?(/[^\s\"';]+)")
 OFTEN = 3
 
 
-def check_provider(value: str, evidence: Evidence) -> Found | None:
+def check_provider(value: str, evidence: BundleEvidence) -> Found | None:
     """Compare the claim with what serves the directives. Of several ways the most special one counts."""
     reader = _READERS.get(value)
     if reader is None:
@@ -53,44 +53,44 @@ def _without_program(value: str) -> Found:
     return mismatch("there is no program among the fixtures, so nothing can serve directives in this way")
 
 
-def _is_script(evidence: Evidence, code: list[str]) -> bool:
+def _is_script(evidence: BundleEvidence, code: list[str]) -> bool:
     return bool(code)
 
 
-def _is_fifo(evidence: Evidence, code: list[str]) -> bool:
+def _is_fifo(evidence: BundleEvidence, code: list[str]) -> bool:
     return any(_FIFO.search(line) for text in code for line in executed(text))
 
 
-def _is_mailbox(evidence: Evidence, code: list[str]) -> bool:
+def _is_mailbox(evidence: BundleEvidence, code: list[str]) -> bool:
     if any(_MAIL_PATH.search(word) for text in code for line in executed(text) for word in line.split()):
         return True
     letters = [file for file in evidence.data if len(set(_HEADERS.findall(text_of(file)))) > 1]
     return any(file.path.rsplit("/", 2)[-2] in text for file in letters for text in code)
 
 
-def _is_make(evidence: Evidence, code: list[str]) -> bool:
+def _is_make(evidence: BundleEvidence, code: list[str]) -> bool:
     return bool(_TARGETS.search("\n".join(code))) or _has_rules(evidence, code)
 
 
-def _has_rules(evidence: Evidence, code: list[str]) -> bool:
+def _has_rules(evidence: BundleEvidence, code: list[str]) -> bool:
     """Whether a file has rules like a makefile's, or the program has stages in an order."""
     text = "\n".join(code)
     rules = any(_RULE.search(text_of(file)) and file.path.rsplit("/", 1)[1] in text for file in evidence.data)
     return rules or (len(_STAGES.findall(text)) >= OFTEN and bool(_ORDER.search(text)))
 
 
-def _names_targets_in_passing(evidence: Evidence, code: list[str]) -> bool:
+def _names_targets_in_passing(evidence: BundleEvidence, code: list[str]) -> bool:
     return not _has_rules(evidence, code) and len(_TARGETS.findall("\n".join(code))) < OFTEN
 
 
-def _is_spool(evidence: Evidence, code: list[str]) -> bool:
+def _is_spool(evidence: BundleEvidence, code: list[str]) -> bool:
     """Jobs are files of a folder, and the program moves or removes them."""
     lines = [line for text in code for line in executed(text)]
     moves = [line for line in lines if re.match(r"(?:mv|rm)\b", line) and not _REWRITES.search(line)]
     return bool(moves) and any(_FOLDER.search(_without_comments(text)) for text in code)
 
 
-def _is_queue_file(evidence: Evidence, code: list[str]) -> bool:
+def _is_queue_file(evidence: BundleEvidence, code: list[str]) -> bool:
     """One file that the program reads line by line, or that it calls a queue."""
     for text in code:
         bare = _without_comments(text)

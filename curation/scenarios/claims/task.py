@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from curation.scenarios.claims.evidence import FITS, Evidence, Found, mismatch, text_of, unchecked
+from curation.scenarios.claims.evidence import FITS, BundleEvidence, Found, mismatch, text_of, unchecked
 from curation.scenarios.claims.provider import executed
 from sandbox.gate.state import StateChange
 
@@ -34,14 +34,14 @@ class _Seen(NamedTuple):
     modes: list[str]
     inputs: list[str]
     changes: Mapping[str, StateChange]
-    evidence: Evidence
+    evidence: BundleEvidence
 
     @property
     def written(self) -> list[str]:
         return self.made + self.edited
 
 
-def check_task(value: str, evidence: Evidence) -> Found | None:
+def check_task(value: str, evidence: BundleEvidence) -> Found | None:
     """Compare the claim with the reference's run. What could be another task too is said to be unchecked."""
     if value not in _CHECKS:
         return None
@@ -55,7 +55,7 @@ def check_task(value: str, evidence: Evidence) -> Found | None:
     return _CHECKS[value](_seen(evidence, evidence.changes))
 
 
-def _seen(evidence: Evidence, changes: Mapping[str, StateChange]) -> _Seen:
+def _seen(evidence: BundleEvidence, changes: Mapping[str, StateChange]) -> _Seen:
     made, edited, removed, modes = [], [], [], []
     for path, change in changes.items():
         if change.after is None:

@@ -9,14 +9,14 @@ from django.urls import reverse
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.scenarios.bundles.document import EXAMPLE, parse_bundle
-from curation.scenarios.bundles.save import Saved, delete_scenario, save_scenario
+from curation.scenarios.bundles.save import SavedBundle, delete_scenario, save_scenario
 from curation.scenarios.claims.clear import clear_axes
 from curation.scenarios.editor.files import edit_files
 from curation.scenarios.editor.form_input import FormInput, read_form
 from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.start import start_gate
-from curation.scenarios.models import Family, Scenario, Status
+from curation.scenarios.models import Family, Scenario, ScenarioStatus
 from curation.scenarios.pages.views import page_context
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.http.etag import posted_version
@@ -72,7 +72,7 @@ def _form_as_sent(given: FormInput, access: Access, errors: Sequence[FieldError]
     )
 
 
-def _save(access: Access, row: Scenario | None, given: FormInput) -> Saved:
+def _save(access: Access, row: Scenario | None, given: FormInput) -> SavedBundle:
     bundle = parse_bundle(given.document, taxonomy=taxonomy_of(access.project.settings))
     return save_scenario(
         project=access.project,
@@ -83,7 +83,7 @@ def _save(access: Access, row: Scenario | None, given: FormInput) -> Saved:
     )
 
 
-def _saved(request: HttpRequest, access: Access, saved: Saved) -> HttpResponse:
+def _saved(request: HttpRequest, access: Access, saved: SavedBundle) -> HttpResponse:
     if saved.changed:
         messages.success(request, "Saved as a draft. The gate decides whether it can be rolled out.")
     else:
@@ -165,7 +165,7 @@ def scenario_clear_axes(request: HttpRequest, access: Access, pk: int) -> HttpRe
         context = {**page_context(access, row), "refused": refused}
         return render(request, "scenarios/page.html", context, status=problem.status)
     else:
-        admitted = cleared.status == Status.ADMITTED
+        admitted = cleared.status == ScenarioStatus.ADMITTED
         messages.success(request, "Cleared and admitted." if admitted else "Cleared; other mismatches are left.")
     return redirect("scenario-page", access.project.slug, pk)
 

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from curation.runs.kinds import Json
 from curation.runs.models import Run
-from curation.scenarios.models import MAX_REASON, GateReport, Scenario, Status
+from curation.scenarios.models import MAX_REASON, GateReport, Scenario, ScenarioStatus
 from curation.web.text.storable import storable, storable_json
 from sandbox.gate.report import Check
 
@@ -15,7 +15,7 @@ EDITED = "edited meanwhile"
 
 @transaction.atomic
 def add_checks(
-    *, scenario_id: int, bundle_sha256: str, run: Run, checks: Sequence[Check], refused: Status, backend: str
+    *, scenario_id: int, bundle_sha256: str, run: Run, checks: Sequence[Check], refused: ScenarioStatus, backend: str
 ) -> Json:
     """Write a new report: the newest one of this bundle with these checks after its own. The scenario gets the status
     `refused` if one of them failed, unless its bundle was edited meanwhile."""

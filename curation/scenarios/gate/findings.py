@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from judging.shell.words import Token, tokens
-from sandbox.gate.report import Check, Finding, ReportLine
+from judging.shell.words import ShellToken, tokens
+from sandbox.gate.report import Check, GateFinding, ReportLine
 from sandbox.protocol import HOME, Setup
 
 _LEADS = frozenset({"do", "then", "else", "elif", "!", "time", "if", "while", "until", "{"})
@@ -92,9 +92,9 @@ class _Command:
     piped_from: str = ""
 
 
-def findings_of(checker: str, reference: str, setup: Setup) -> list[Finding]:
+def findings_of(checker: str, reference: str, setup: Setup) -> list[GateFinding]:
     """Return failed checks, each with the line that it is about."""
-    found: dict[tuple[str, int], Finding] = {}
+    found: dict[tuple[str, int], GateFinding] = {}
     own = frozenset(_FUNCTION.findall(checker))
     scripts = {file.path for file in setup.fixtures}
     for command in _commands(checker):
@@ -111,14 +111,14 @@ def findings_of(checker: str, reference: str, setup: Setup) -> list[Finding]:
     return list(found.values())
 
 
-def finding_at(what: str, script: str, text: str, line: int, shown: str, path: str = "") -> Finding:
+def finding_at(what: str, script: str, text: str, line: int, shown: str, path: str = "") -> GateFinding:
     """Return a failed check that shows a line of a script."""
     source = text.splitlines()[line - 1].strip() if line <= len(text.splitlines()) else shown
     advice = (
         "Wait for it with `wait`." if script == "reference" else "Let the verdict depend on the agent's results alone."
     )
     reason = f"line {line} of the {script}: `{source[:200]}`. {advice}"
-    return Finding(Check(what, False, reason, (ReportLine(f"# line {line} of the {script}\n{source}"),)), path)
+    return GateFinding(Check(what, False, reason, (ReportLine(f"# line {line} of the {script}\n{source}"),)), path)
 
 
 def _read_by(command: _Command, own: frozenset[str]) -> Iterator[tuple[str, str]]:
@@ -185,7 +185,7 @@ def _background(reference: str) -> Iterator[tuple[int, str]]:
 
 def _commands(script: str, at: int = 0, depth: int = 0) -> Iterator[_Command]:
     """Every simple command, those in `$( )`, in quotes of `sh -c` and in here documents too."""
-    words: list[Token] = []
+    words: list[ShellToken] = []
     piped = ""
     parentheses = 0
     for token in tokens(script):
@@ -219,7 +219,7 @@ def _commands(script: str, at: int = 0, depth: int = 0) -> Iterator[_Command]:
         yield from _inner_scripts(command, depth)
 
 
-def _simple(words: list[Token], script: str, at: int, piped: str) -> _Command | None:
+def _simple(words: list[ShellToken], script: str, at: int, piped: str) -> _Command | None:
     while words and not words[0].quoted and (words[0].text in _LEADS or _ASSIGNMENT.match(words[0].text)):
         words = words[1:]
     if not words:

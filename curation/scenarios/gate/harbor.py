@@ -11,14 +11,14 @@ from pathlib import Path
 from django.conf import settings
 
 from curation.scenarios.gate.findings import finding_at, findings_of
-from curation.scenarios.gate.result import GateResult
-from curation.scenarios.models import Status
+from curation.scenarios.gate.result import BundleGateResult
+from curation.scenarios.models import ScenarioStatus
 from curation.web.problems import Problem
 from sandbox.errors import SandboxUnavailable
-from sandbox.gate.report import Finding
+from sandbox.gate.report import GateFinding
 from sandbox.harbor.command import Harbor
 from sandbox.harbor.gate import run_harbor_gate
-from sandbox.harbor.tasks import SOLUTION, TESTS, Task
+from sandbox.harbor.tasks import SOLUTION, TESTS, TaskFolder
 from sandbox.harbor.trials import LocalRunner, Runner
 from sandbox.protocol import Setup
 
@@ -71,15 +71,15 @@ def one_at_a_time(checkpoint: Callable[[], None]) -> Iterator[tuple[Runner, Path
         yield local_runner(Path(name), checkpoint), Path(name)
 
 
-def gate_task(task: Task, *, repeats: int, checkpoint: Callable[[], None]) -> GateResult:
+def gate_task(task: TaskFolder, *, repeats: int, checkpoint: Callable[[], None]) -> BundleGateResult:
     """Gate a task. Raises `NoHarbor`, and `SandboxError` if there is no verdict."""
     with one_at_a_time(checkpoint) as (runner, folder):
         verdict = run_harbor_gate(task=task, runner=runner, folder=folder, repeats=repeats, findings=findings_in(task))
-    status = Status.ADMITTED if verdict.admitted else Status.REJECTED
-    return GateResult(status, verdict.reason, verdict.checks, BACKEND)
+    status = ScenarioStatus.ADMITTED if verdict.admitted else ScenarioStatus.REJECTED
+    return BundleGateResult(status, verdict.reason, verdict.checks, BACKEND)
 
 
-def findings_in(task: Task) -> list[Finding]:
+def findings_in(task: TaskFolder) -> list[GateFinding]:
     """The inputs of the tests beside the state, such as the clock, in scripts of the shell and of Python.
 
     Python's are warnings, since tests wait, or make inputs for the agent's program. But if the reference reads the
@@ -98,16 +98,16 @@ def findings_in(task: Task) -> list[Finding]:
     return found
 
 
-def _in_python(path: str, text: str) -> Iterator[Finding]:
+def _in_python(path: str, text: str) -> Iterator[GateFinding]:
     for what, pattern in _PYTHON.items():
         if match := pattern.search(text):
             line = text.count("\n", 0, match.end()) + 1
             yield finding_at(f"the checker reads {what}", "checker", text, line, match[0])
 
 
-def _named(path: str, finding: Finding, warned: Sequence[str]) -> Finding:
+def _named(path: str, finding: GateFinding, warned: Sequence[str]) -> GateFinding:
     check = finding.check
     is_warning = any(check.name.endswith(words) for words in warned)
     reason = check.reason.replace("of the checker", f"of {path}")
     reason = f"warning: {reason}" if is_warning else reason
-    return Finding(replace(check, name=f"{path}: {check.name}", passed=is_warning, reason=reason))
+    return GateFinding(replace(check, name=f"{path}: {check.name}", passed=is_warning, reason=reason))

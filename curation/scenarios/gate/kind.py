@@ -13,7 +13,7 @@ from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.harbor import TRIALS, require_harbor
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
-from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, ScenarioStatus
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.schemas import StrictModel
@@ -76,7 +76,7 @@ class GateRun(Kind[GateParams]):
     def estimate(self, project: Project, params: GateParams) -> Estimate:
         rows = scenarios_in(project, params.filter)
         if not NAMING_FIELDS & params.filter.keys():
-            rows = rows.exclude(status=Status.ADMITTED)
+            rows = rows.exclude(status=ScenarioStatus.ADMITTED)
         tasks = rows.filter(family=Family.HARBOR).count()
         scenarios = rows.count()
         if params.dry_run:

@@ -5,7 +5,7 @@ from sandbox.gate.report import Check
 
 
 @dataclass(frozen=True, slots=True)
-class GateResult:
+class BundleGateResult:
     """The gate's verdict on one bundle. `status` is admitted, rejected or dry_run; `backend` is empty for a dry run.
 
     `axes` are checked if the bundle is admitted otherwise; a mismatch holds it back (`save_verdict`).

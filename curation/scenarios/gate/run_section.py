@@ -6,7 +6,7 @@ from django.db.models import Count, Max
 from django.urls import reverse
 
 from curation.runs.models import Run
-from curation.scenarios.models import GateReport, Status
+from curation.scenarios.models import GateReport, ScenarioStatus
 from curation.web.text.markup import with_signs
 
 TEMPLATE = "scenarios/gate/_run_gate.html"
@@ -15,16 +15,16 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class VerdictCount:
-    status: Status
+    status: ScenarioStatus
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class GateRefusal:
     name: str
     url: str
     reason: str
-    status: Status
+    status: ScenarioStatus
 
 
 def gate_section(run: Run) -> dict[str, object]:
@@ -32,16 +32,20 @@ def gate_section(run: Run) -> dict[str, object]:
     reports = GateReport.objects.filter(run=run)
     last = reports.order_by().values("scenario").annotate(last=Max("id")).values("last")
     counts = dict(reports.filter(pk__in=last).order_by().values_list("verdict").annotate(n=Count("id")))
-    refused = reports.filter(verdict__in=(Status.REJECTED, Status.HELD)).select_related("scenario").order_by("-id")
+    refused = (
+        reports.filter(verdict__in=(ScenarioStatus.REJECTED, ScenarioStatus.HELD))
+        .select_related("scenario")
+        .order_by("-id")
+    )
     slug = run.project.slug
     return {
-        "verdicts": [VerdictCount(status, counts[status.value]) for status in Status if status.value in counts],
+        "verdicts": [VerdictCount(status, counts[status.value]) for status in ScenarioStatus if status.value in counts],
         "refusals": [
-            Refusal(
+            GateRefusal(
                 name=with_signs(row.scenario.name),
                 url=f"{reverse('scenario-report', args=[slug, row.scenario_id])}?report={row.pk}",
                 reason=with_signs(row.reason),
-                status=Status(row.verdict),
+                status=ScenarioStatus(row.verdict),
             )
             for row in refused[:SHOWN]
         ],

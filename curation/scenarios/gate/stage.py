@@ -12,27 +12,35 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import transaction
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle, terminal_of
 from curation.scenarios.bundles.harbor import is_harbor, parse_scenario, stored_task
 from curation.scenarios.claims.check import check_axes, reason_of
-from curation.scenarios.claims.evidence import Evidence, Finding, told
+from curation.scenarios.claims.evidence import BundleEvidence, ClaimFinding, told
 from curation.scenarios.gate.findings import findings_of
 from curation.scenarios.gate.harbor import gate_task, harbor_command
-from curation.scenarios.gate.result import GateResult
+from curation.scenarios.gate.result import BundleGateResult
 from curation.scenarios.gate.typed import commands_of, lost_between
-from curation.scenarios.models import MAX_REASON, AxisClearance, Family, GateReport, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import (
+    MAX_REASON,
+    AxisClearance,
+    Family,
+    GateReport,
+    Scenario,
+    ScenarioQuerySet,
+    ScenarioStatus,
+)
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Invalid
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import Task
+from sandbox.agent.shell_environment import ShellTask
 from sandbox.errors import SandboxError, SandboxFailed
 from sandbox.gate.documentation import read_documentation
-from sandbox.gate.experiments import Subject
+from sandbox.gate.experiments import BundleSubject
 from sandbox.gate.gate import run_gate
 from sandbox.gate.play import Reference, Rooms
 from sandbox.gate.report import Check
@@ -70,7 +78,7 @@ class _PlannedGate:
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         rows = self._scenarios(run).order_by("id").values_list("pk", "status")
         for scenario_id, status in rows.iterator(CHUNK):
-            known = status == Status.ADMITTED and not self._again
+            known = status == ScenarioStatus.ADMITTED and not self._again
             yield PlannedItem(str(scenario_id), scenario_id, skipped=ALREADY_ADMITTED if known else "")
 
 
@@ -102,7 +110,7 @@ class GateStage(_PlannedGate):
         self._repeats = repeats
         self.most_open = gates_at_once()
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         """Without what its scenarios need the run ends here and says what to install."""
         families = set(self._scenarios(run).order_by().values_list("family", flat=True).distinct())
         if Family.SHELL in families:
@@ -137,10 +145,10 @@ def gates_at_once() -> int:
     return max(1, min(2 * (os.cpu_count() or 1), settings.SANDBOX_SESSIONS // 2))
 
 
-async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateResult:
+async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> BundleGateResult:
     """Gate a bundle in this machine's sandbox. Raises `NoSandbox`, and `ItemFailed` if there is no verdict."""
 
-    def work(checkpoint: Callable[[], None]) -> GateResult:
+    def work(checkpoint: Callable[[], None]) -> BundleGateResult:
         sandbox = backend()
         task = task_of(bundle, labels=labels)
         verdict = run_gate(
@@ -152,11 +160,11 @@ async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateRe
             checkpoint=checkpoint,
         )
         if not verdict.admitted:
-            return GateResult(Status.REJECTED, verdict.reason, verdict.checks, sandbox.name)
-        seen = Evidence(bundle, changes=verdict.changes)
+            return BundleGateResult(ScenarioStatus.REJECTED, verdict.reason, verdict.checks, sandbox.name)
+        seen = BundleEvidence(bundle, changes=verdict.changes)
         rooms = Rooms(task, sandbox.session, checkpoint)
         seen = replace(seen, documentation=read_documentation(rooms, seen.programs))
-        return GateResult(Status.ADMITTED, "", verdict.checks, sandbox.name, check_axes(seen))
+        return BundleGateResult(ScenarioStatus.ADMITTED, "", verdict.checks, sandbox.name, check_axes(seen))
 
     try:
         return await in_session_thread(work)
@@ -164,7 +172,7 @@ async def gate_bundle(bundle: Bundle, *, repeats: int, labels: Labels) -> GateRe
         raise ItemFailed(f"the sandbox failed, so there is no verdict: {failed}") from failed
 
 
-async def gate_harbor(document: Mapping[str, object], *, repeats: int) -> GateResult:
+async def gate_harbor(document: Mapping[str, object], *, repeats: int) -> BundleGateResult:
     """Gate a Harbor task on this machine. Raises `ItemSkipped` for one that cannot run here, and `ItemFailed` if there
     is no verdict."""
     task = stored_task(document)
@@ -176,17 +184,19 @@ async def gate_harbor(document: Mapping[str, object], *, repeats: int) -> GateRe
         raise ItemFailed(f"Harbor failed, so there is no verdict: {failed}") from failed
 
 
-def check_structure(scenario: Scenario, run: Run) -> GateResult:
+def check_structure(scenario: Scenario, run: Run) -> BundleGateResult:
     """Check the bundle by its schema and the project's taxonomy, without a sandbox."""
     try:
         parse_scenario(scenario.text.bundle, taxonomy=taxonomy_of(run.settings))
     except Invalid as refused:
-        return GateResult(Status.REJECTED, f"structure: {refused.detail}", (Check("structure", False, refused.detail),))
-    return GateResult(Status.DRY_RUN, "", (Check("structure", True),))
+        return BundleGateResult(
+            ScenarioStatus.REJECTED, f"structure: {refused.detail}", (Check("structure", False, refused.detail),)
+        )
+    return BundleGateResult(ScenarioStatus.DRY_RUN, "", (Check("structure", True),))
 
 
 @transaction.atomic
-def save_verdict(job: GateJob, *, run: Run | None, judged: GateResult) -> Json:
+def save_verdict(job: GateJob, *, run: Run | None, judged: BundleGateResult) -> Json:
     """Save the report and set the scenario's status, unless its bundle was edited meanwhile.
 
     A claimed axis that the gate's run contradicts holds the scenario back, unless a person cleared it.
@@ -195,11 +205,11 @@ def save_verdict(job: GateJob, *, run: Run | None, judged: GateResult) -> Json:
     if row is None:
         return {"verdict": "deleted meanwhile"}
     status, reason = judged.status, judged.reason
-    if status == Status.ADMITTED:
+    if status == ScenarioStatus.ADMITTED:
         cleared = AxisClearance.objects.of_bundle(row.pk, job.bundle_sha256)
-        wrong = [check for check in judged.axes if check.finding == Finding.MISMATCH and check.axis not in cleared]
+        wrong = [check for check in judged.axes if check.finding == ClaimFinding.MISMATCH and check.axis not in cleared]
         if wrong:
-            status, reason = Status.HELD, reason_of(wrong)
+            status, reason = ScenarioStatus.HELD, reason_of(wrong)
     reason = storable(reason)[:MAX_REASON]
     report = GateReport.objects.create(
         scenario=row,
@@ -218,9 +228,9 @@ def save_verdict(job: GateJob, *, run: Run | None, judged: GateResult) -> Json:
     return {"verdict": status, "reason": reason, "report": report.pk}
 
 
-def task_of(bundle: Bundle, *, labels: Labels) -> Task:
+def task_of(bundle: Bundle, *, labels: Labels) -> ShellTask:
     """The scenario as the sandbox engine reads it."""
-    return Task(
+    return ShellTask(
         setup=setup_of(bundle, labels=labels), checker=bundle.checker, expected_terminal=bundle.expected_terminal
     )
 
@@ -233,9 +243,9 @@ def reference_of(bundle: Bundle) -> Reference:
     return Reference(commands, Ending(found.terminal, found.reason), lost_between(commands))
 
 
-def subject_of(bundle: Bundle) -> Subject:
+def subject_of(bundle: Bundle) -> BundleSubject:
     """The gate's input beside the task: the way to the provider, the marks, and the findings in the texts."""
-    return Subject(
+    return BundleSubject(
         told=told(bundle),
         scratch=tuple(bundle.scratch),
         free_order=tuple(bundle.free_order),

@@ -11,7 +11,7 @@ from curation.scenarios.models import Scenario
 from curation.scenarios.pages.fixtures import FixtureView, fixture_view
 from curation.web.problems import Invalid
 from curation.web.text.markup import render_text, visible, with_signs
-from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, STEPS, TESTS, Task
+from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, STEPS, TESTS, TaskFolder
 
 SECTIONS = {ENVIRONMENT: "Environment", SOLUTION: "Solution", TESTS: "Tests"}
 
@@ -65,7 +65,7 @@ def task_view(row: Scenario) -> TaskView:
     )
 
 
-def _facts(task: Task) -> list[tuple[str, str]]:
+def _facts(task: TaskFolder) -> list[tuple[str, str]]:
     config = task.config
     timeout = config.agent.timeout_sec
     facts = [

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 from curation.projects.access import Access, opens
 from curation.projects.models import Scope
 from curation.scenarios.filters import ScenarioList
-from curation.scenarios.models import Scenario, Status
+from curation.scenarios.models import Scenario, ScenarioStatus
 from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.lists.pages import Chip, Tab, chips, page_urls, tabs
@@ -31,7 +31,7 @@ class AxisSelect:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedScenario:
     scenario: Scenario
     name: SafeString
     title: SafeString
@@ -45,7 +45,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class ScenarioListPage:
     list_url: str
     api_path: str
     bundles_url: str
@@ -58,7 +58,7 @@ class ListPage:
     chips: tuple[Chip, ...]
     kept: tuple[Chip, ...]
     may_run: bool
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ListedScenario] = field(default_factory=list)
     drafts: bool = False
     pages: dict[str, str | None] = field(default_factory=dict)
     problem: Problem | None = None
@@ -67,7 +67,7 @@ class ListPage:
     solved_by_options: Sequence[tuple[str, str]] = ()
 
 
-def list_page(request: HttpRequest, access: Access) -> ListPage:
+def list_page(request: HttpRequest, access: Access) -> ScenarioListPage:
     """The page of a URL. A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
     given = request.GET
     url = reverse("scenario-list", args=[access.project.slug])
@@ -91,7 +91,7 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
     copies = Scenario.objects.of(access.project).copies_of(rows)
     measured = measured_of(access, rows)
     by_rate = opens(f"{url}?sort=kept_rate", access)
-    return ListPage(
+    return ScenarioListPage(
         list_url=url,
         api_path=params.url(api),
         bundles_url=f"{api}/bundles.zip?{query}" if query else f"{api}/bundles.zip",
@@ -104,24 +104,24 @@ def list_page(request: HttpRequest, access: Access) -> ListPage:
         else "",
         solved_by_options=params.choices["solved_by"] if by_rate else (),
         query=query,
-        tabs=tabs(url, params, "status", Status.choices),
+        tabs=tabs(url, params, "status", ScenarioStatus.choices),
         axes=selects,
         chips=conditions,
         kept=tuple(chip for chip in conditions if chip.name in WITHOUT_CONTROL and chip.raw not in selected),
         may_run=access.may(Scope.RUN),
         rows=[_row(row, url, copies.get(row.pk, 0), measured[row.pk]) for row in rows],
-        drafts=any(row.status == Status.DRAFT for row in rows),
+        drafts=any(row.status == ScenarioStatus.DRAFT for row in rows),
         pages=pages,
         problem=problem,
     )
 
 
-def _row(row: Scenario, url: str, copies: int, measured: Measured) -> Row:
+def _row(row: Scenario, url: str, copies: int, measured: Measured) -> ListedScenario:
     axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in row.axes.items())
     values = ", ".join(str(value) for value in row.axes.values())
     author, reason = with_signs(row.authored_by), with_signs(row.reason)
     group_url = f"{url}?group={row.group}"
-    return Row(
+    return ListedScenario(
         row,
         visible(row.name),
         visible(row.title),

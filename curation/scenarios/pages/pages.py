@@ -7,11 +7,11 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
-from curation.scenarios.claims.evidence import Finding
-from curation.scenarios.models import AxisClearance, GateReport, Scenario, Status
+from curation.scenarios.claims.evidence import ClaimFinding
+from curation.scenarios.models import AxisClearance, GateReport, Scenario, ScenarioStatus
 from curation.scenarios.pages.fixtures import FixtureView, fixture_view
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
-from curation.web.text.transcript import Fact, Piece, Step
+from curation.web.text.transcript import StepFact, TerminalStep, TurnPiece
 from sandbox.gate.report import CHECKER
 
 ANNOUNCED = {
@@ -52,7 +52,7 @@ class CheckView:
     passed: bool
     warning: bool
     reason: SafeString
-    steps: tuple[Step, ...]
+    steps: tuple[TerminalStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class AxisView:
 
     axis: str
     value: str
-    finding: Finding
+    finding: ClaimFinding
     reason: SafeString
     cleared_by: str
     comment: SafeString
 
     @property
     def is_open(self) -> bool:
-        return self.finding == Finding.MISMATCH and not self.cleared_by
+        return self.finding == ClaimFinding.MISMATCH and not self.cleared_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ReportView:
 
     plain_name: str
     report: GateReport
-    verdict: Status
+    verdict: ScenarioStatus
     reason: SafeString
     current: bool
     checks: tuple[CheckView, ...]
@@ -115,7 +115,7 @@ def report_view(row: Scenario, report: GateReport) -> ReportView:
     return ReportView(
         plain_name=with_signs(row.name),
         report=report,
-        verdict=Status(report.verdict),
+        verdict=ScenarioStatus(report.verdict),
         reason=visible(report.reason),
         current=report.bundle_sha256 == row.bundle_sha256,
         checks=tuple(_check(check) for check in report.checks),
@@ -127,12 +127,12 @@ def _axes(report: GateReport) -> tuple[AxisView, ...]:
     cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
     views = []
     for check in report.axes:
-        person = cleared.get(check["axis"]) if check["finding"] == Finding.MISMATCH else None
+        person = cleared.get(check["axis"]) if check["finding"] == ClaimFinding.MISMATCH else None
         views.append(
             AxisView(
                 axis=with_signs(check["axis"]),
                 value=with_signs(check["value"]),
-                finding=Finding(check["finding"]),
+                finding=ClaimFinding(check["finding"]),
                 reason=visible(check["reason"]),
                 cleared_by="" if person is None else str(person.user or "a deleted account"),
                 comment=visible(person.comment if person else ""),
@@ -169,20 +169,20 @@ def _check(check: Mapping[str, Any]) -> CheckView:
     )
 
 
-def _step(number: int, step: Mapping[str, Any]) -> Step:
+def _step(number: int, step: Mapping[str, Any]) -> TerminalStep:
     command, output = str(step.get("command") or ""), str(step.get("output") or "")
     code, seconds = step.get("exit_code"), step.get("seconds")
     is_checker = command == CHECKER
     facts = []
     if code is not None and (code or is_checker):
         # The verdict of the check says whether the checker's exit code is right.
-        facts.append(Fact(f"exit {code}", "" if is_checker else "bad"))
+        facts.append(StepFact(f"exit {code}", "" if is_checker else "bad"))
     if seconds is not None:
-        facts.append(Fact(f"{seconds:.2f}", unit="s"))
-    return Step(
+        facts.append(StepFact(f"{seconds:.2f}", unit="s"))
+    return TerminalStep(
         number=number,
-        command=None if is_checker else Piece(number, code_html(command)),
-        output=Piece(number, visible(without_colours(output))) if output else None,
+        command=None if is_checker else TurnPiece(number, code_html(command)),
+        output=TurnPiece(number, visible(without_colours(output))) if output else None,
         prompt="$ ",
         note="the checker",
         facts=tuple(facts),

@@ -7,13 +7,13 @@ from pydantic import Field
 
 from curation.projects.access import Access
 from curation.samples.blind import reviews_blind
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.scenarios.models import Scenario, ScenarioAxis
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
 from curation.web.problems import FieldError, Problem
 from curation.web.schemas import out
 
-DECIDED = [status for status in Status if status != Status.PENDING]
+DECIDED = [status for status in SampleStatus if status != SampleStatus.PENDING]
 Pairs = dict[tuple[str, str], int]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext
@@ -16,8 +16,8 @@ from judging.answers.blocks import fenced_blocks
 from judging.sections import sections
 from sandbox.errors import SandboxError
 from sandbox.gate.report import Check, ReportLine
-from sandbox.harbor.attack import Tried, try_attack
-from sandbox.harbor.tasks import ENVIRONMENT, TESTS, Task
+from sandbox.harbor.attack import TriedAttack, try_attack
+from sandbox.harbor.tasks import ENVIRONMENT, TESTS, TaskFolder
 
 SIGHTS = {"without": "without sight of the checker", "with": "with sight of the checker"}
 # Characters of one file that the model is shown, and of the tests' output.
@@ -28,8 +28,8 @@ NO_PROGRAM = "Your reply has no block that begins with ```sh. Reply with one pro
 @dataclass(frozen=True, slots=True)
 class HarborJob:
     scenario: Scenario
-    task: Task
-    target: Target
+    task: TaskFolder
+    target: EndpointTarget
     instructions: Instructions
 
 
@@ -77,11 +77,11 @@ async def work_honestly(context: LlmContext, item: Item, job: HarborJob, most: i
 
 async def _programs(
     context: LlmContext, item: Item, job: HarborJob, most: int, user: str, reused: list[int]
-) -> AsyncIterator[tuple[int, Tried]]:
+) -> AsyncIterator[tuple[int, TriedAttack]]:
     """The programs that the model writes, each with its number and tried; the model is told what became of it."""
     messages: list[Json] = [{"role": "system", "content": job.instructions.text}, {"role": "user", "content": user}]
     for number in range(1, most + 1):
-        request = Request(list(messages))
+        request = CompletionRequest(list(messages))
         answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
         reused += [answered.call_id] if answered.cached else []
         said = answered.completion.text
@@ -96,7 +96,7 @@ async def _programs(
         messages.append({"role": "user", "content": told})
 
 
-def got_in(tried: Tried) -> str:
+def got_in(tried: TriedAttack) -> str:
     """The reason of an attack that got in, or empty."""
     return f"the tests reward {tried.reward:g}, but {tried.undone} is not done" if tried.undone else ""
 
@@ -112,7 +112,7 @@ def survived(attacks: int, sight: str) -> Check:
     return Check(f"{attacks} {'attack' if attacks == 1 else 'attacks'} {SIGHTS[sight]}", True, reason)
 
 
-def shown(task: Task, folders: Sequence[str], *, call: str, then: Sequence[tuple[str, str]] = ()) -> str:
+def shown(task: TaskFolder, folders: Sequence[str], *, call: str, then: Sequence[tuple[str, str]] = ()) -> str:
     """The request about a task: its instruction, the files below the folders, and other sections."""
     parts = [("instruction", task.instruction)]
     for path, file in sorted(task.below(*folders).items()):
@@ -122,8 +122,8 @@ def shown(task: Task, folders: Sequence[str], *, call: str, then: Sequence[tuple
     return sections([*parts, *then], secret=delimiter_secret(), call=call)
 
 
-async def try_program(task: Task, script: str) -> Tried:
-    def work(checkpoint: Callable[[], None]) -> Tried:
+async def try_program(task: TaskFolder, script: str) -> TriedAttack:
+    def work(checkpoint: Callable[[], None]) -> TriedAttack:
         with one_at_a_time(checkpoint) as (runner, folder):
             return try_attack(task, runner, folder, script)
 

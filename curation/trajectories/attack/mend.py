@@ -9,7 +9,7 @@ from typing import Any, cast
 from django.conf import settings
 from pydantic import Field, ValidationError
 
-from curation.llm.client.completion import Completion, Message, Target
+from curation.llm.client.completion import Completion, EndpointTarget, Message
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import LlmContext, Write
@@ -17,13 +17,13 @@ from curation.runs.models import Item, ItemState, Run
 from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.repair import RepairJob, RepairStage, save_repair
 from curation.scenarios.author.reply import document_of, response_format, told
-from curation.scenarios.author.stage import Written, ask_for
+from curation.scenarios.author.stage import WrittenDocument, ask_for
 from curation.scenarios.bundles.document import field_errors
 from curation.scenarios.bundles.harbor import HarborTask, parse_scenario, stored_task
 from curation.scenarios.gate.harbor import BACKEND
-from curation.scenarios.gate.result import GateResult
+from curation.scenarios.gate.result import BundleGateResult
 from curation.scenarios.gate.stage import Scenarios, gate_harbor
-from curation.scenarios.models import Family, Status
+from curation.scenarios.models import Family, ScenarioStatus
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.trajectories.attack.harbor import SHOWN_FILE, HarborJob, got_in, shown, try_program, work_honestly
 from curation.trajectories.params import AttackParams
@@ -52,7 +52,7 @@ class TaskJob(RepairJob):
     """`programs` got into the task in this run. Without a `solver` the reference alone is the honest work."""
 
     programs: Sequence[str]
-    solver: tuple[Target, Instructions] | None
+    solver: tuple[EndpointTarget, Instructions] | None
 
 
 class MendStage(RepairStage):
@@ -62,7 +62,7 @@ class MendStage(RepairStage):
         super().__init__(AuthorParams(model=params.teacher, repeats=params.repeats), number, scenarios)
         self._solver, self._samples, self.most_open = params.solver, params.samples, settings.SANDBOX_SESSIONS
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, name) for name in (self._params.model, self._solver) if name]
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RepairJob]:
@@ -97,8 +97,10 @@ class MendStage(RepairStage):
         written = await ask_for(context, item, job.job, _messages(job), self._params, read, form)
         mended, checks = written.document
         checks.append(Check(f"repair by {job.job.target.name}", True, "", tuple(_diff(job, mended))))
-        saved = Written(mended, written.attempt, [*written.reused, *reused])
-        return save_repair(context.run, job.scenario, saved, GateResult(Status.ADMITTED, "", tuple(checks), BACKEND))
+        saved = WrittenDocument(mended, written.attempt, [*written.reused, *reused])
+        return save_repair(
+            context.run, job.scenario, saved, BundleGateResult(ScenarioStatus.ADMITTED, "", tuple(checks), BACKEND)
+        )
 
     async def _confirm(
         self, context: LlmContext, item: Item, job: TaskJob, mended: HarborTask, reused: list[int]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db.models import Q
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.runs.calls.record import reused_result
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
@@ -19,7 +19,7 @@ from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.gate.add_checks import add_checks
 from curation.scenarios.gate.harbor import BACKEND
 from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
-from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, Status
+from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, ScenarioStatus
 from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, honest_check, survived
 from curation.trajectories.attack.mend import PROGRAMS, MendStage
 from curation.trajectories.models import Outcome
@@ -27,12 +27,12 @@ from curation.trajectories.params import AttackParams, RolloutParams, scenarios_
 from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
 from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
-from sandbox.agent.episode import Episode
+from sandbox.agent.episode import AgentEpisode
 from sandbox.errors import SandboxFailed
 from sandbox.gate.attack import Attack, replay_attack
 from sandbox.gate.play import Rooms
 from sandbox.gate.report import Check, ReportLine
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 
 CHUNK = 2000
 GONE = "its scenario was deleted, or is no longer admitted"
@@ -56,9 +56,9 @@ class _EpisodeStage:
     def __init__(self, params: AttackParams, model: str) -> None:
         self._params, self._model = params, model
         self.most_open = settings.SANDBOX_SESSIONS
-        self._backend: Backend | None = None
+        self._backend: SandboxBackend | None = None
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         """Called once per shard: without a working sandbox the run ends here and says what to install."""
         if scenarios_to_attack(run.project, self._params.filter).filter(family=Family.SHELL).exists():
             self._backend = backend()
@@ -110,7 +110,7 @@ class AttackStage(_EpisodeStage):
             programs[PROGRAMS] = storable_json([check.transcript[0].command for check in got_in])
 
         def write() -> Json:
-            found = _add(context.run, job.scenario, checks, Status.REJECTED, machine)
+            found = _add(context.run, job.scenario, checks, ScenarioStatus.REJECTED, machine)
             return {"got_in": len(got_in), **programs, **found, **reused_result(reused)}
 
         return write
@@ -162,7 +162,7 @@ class SolveStage(_EpisodeStage):
         check = honest_check(self._params.solver, episode.keep, _lines_of(episode))
 
         def write() -> Json:
-            found = _add(context.run, job.scenario, [check], Status.HELD, job.plan.backend.name)
+            found = _add(context.run, job.scenario, [check], ScenarioStatus.HELD, job.plan.backend.name)
             return {"solved": episode.keep, **found, **reused_result(reused)}
 
         return write
@@ -192,7 +192,7 @@ def attack_figures(run: Run) -> Json:
     confirmed = Item.objects.filter(run=run, stage__startswith="solve-", state=ItemState.DONE, result__solved=True)
     repaired = Item.objects.filter(run=run, stage__startswith="repair-", result__repaired=True)
     is_proven = Q(pk__in=confirmed.values("target_id")) | Q(pk__in=repaired.values("target_id"), family=Family.HARBOR)
-    mended = Scenario.objects.filter(is_proven, status=Status.ADMITTED)
+    mended = Scenario.objects.filter(is_proven, status=ScenarioStatus.ADMITTED)
     return {"attacked": items.filter(stage="attack-1").count(), "got_in": got_in.count(), "mended": mended.count()}
 
 
@@ -215,7 +215,7 @@ def _to_mend(number: int) -> Callable[[Run], ScenarioQuerySet]:
 
 
 def _drafts_of(number: int) -> Callable[[Run], ScenarioQuerySet]:
-    return lambda run: mended_in(run, number).filter(status=Status.DRAFT)
+    return lambda run: mended_in(run, number).filter(status=ScenarioStatus.DRAFT)
 
 
 def _planned(rows: ScenarioQuerySet) -> Iterable[PlannedItem]:
@@ -223,7 +223,7 @@ def _planned(rows: ScenarioQuerySet) -> Iterable[PlannedItem]:
         yield PlannedItem(str(scenario_id), scenario_id)
 
 
-def _add(run: Run, scenario: Scenario, checks: Sequence[Check], refused: Status, machine: str) -> Json:
+def _add(run: Run, scenario: Scenario, checks: Sequence[Check], refused: ScenarioStatus, machine: str) -> Json:
     return add_checks(
         scenario_id=scenario.pk,
         bundle_sha256=scenario.bundle_sha256,
@@ -234,7 +234,7 @@ def _add(run: Run, scenario: Scenario, checks: Sequence[Check], refused: Status,
     )
 
 
-async def _replayed(item: Item, job: AttackJob, episode: Episode) -> Attack | None:
+async def _replayed(item: Item, job: AttackJob, episode: AgentEpisode) -> Attack | None:
     """The rewarded episode, played again in new sandboxes."""
 
     def work(checkpoint: Callable[[], None]) -> Attack | None:
@@ -248,7 +248,7 @@ async def _replayed(item: Item, job: AttackJob, episode: Episode) -> Attack | No
         raise ItemFailed(f"the sandbox failed, so nothing is known of the attack: {failed}") from failed
 
 
-def _lines_of(episode: Episode) -> tuple[ReportLine, ...]:
+def _lines_of(episode: AgentEpisode) -> tuple[ReportLine, ...]:
     lines: list[ReportLine] = []
     for turn in episode.turns:
         if turn.kind == "action":

@@ -2,7 +2,7 @@
 
 from django.db.models import Avg, Count
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate
@@ -31,7 +31,7 @@ def estimated(project: Project, params: HarborParams) -> Estimate:
     return Estimate.total(parts, *notes, "The run stops when the budget is spent, and trials that run then end early.")
 
 
-def _of_trials(project: Project, agent: str, target: Target, trials: int) -> Estimate:
+def _of_trials(project: Project, agent: str, target: EndpointTarget, trials: int) -> Estimate:
     rows = Trajectory.objects.of(project).imported().filter(agent=agent, model=target.name, tokens__gt=0)
     known = rows.order_by().aggregate(tokens=Avg("tokens"), n=Count("id"))
     if known["n"]:

@@ -13,7 +13,7 @@ from django.utils.text import slugify
 from pydantic import Field
 
 from curation.imports.sources.allowed_sources import locate
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.endpoints.keys import OWN_CREDENTIALS, why_refused
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
@@ -26,7 +26,7 @@ from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.schemas import StrictModel
 from sandbox.harbor.command import Agent, JobPlan
-from sandbox.harbor.providers import Provider, named
+from sandbox.harbor.providers import SandboxProvider, named
 
 # Agents without a model: they apply the reference solution, or do nothing.
 WITHOUT_MODEL = frozenset({"oracle", "nop"})
@@ -89,7 +89,7 @@ def check_plan(project: Project, params: HarborParams) -> None:
             _check_models(project, params)
 
 
-def provider_of(project: Project, name: str) -> Provider:
+def provider_of(project: Project, name: str) -> SandboxProvider:
     found = named(settings.HARBOR_PROVIDERS, name, project.slug)
     if found is None:
         reason = f"This server does not let this project use the provider {name!r} (HARBOR_PROVIDERS)."
@@ -162,7 +162,7 @@ def job_plan(run: Run, params: HarborParams, folder: Path) -> tuple[JobPlan, dic
     return plan, secrets
 
 
-def target_of_trial(config: Mapping[str, Any], targets: Sequence[Target]) -> Target | None:
+def target_of_trial(config: Mapping[str, Any], targets: Sequence[EndpointTarget]) -> EndpointTarget | None:
     """Return the model that a trial's agent was configured with."""
     given = config.get("agent") or {}
     wanted = (given.get("model_name") or "", given.get("base_url") or "")
@@ -189,7 +189,7 @@ def _check_models(project: Project, params: HarborParams) -> None:
         raise Invalid(" ".join(reasons), errors=[FieldError("params.models", reason) for reason in reasons])
 
 
-def _why_not(target: Target) -> str:
+def _why_not(target: EndpointTarget) -> str:
     """Say why Harbor cannot use a model, or return ''."""
     if target.model.startswith("scripted/"):
         return f"{target.name} is a scripted model of this server, which Harbor's agents cannot call."
@@ -207,7 +207,7 @@ def _variable(run: Run, model: str) -> str:
     return f"HARBOR_KEY_{made[:32].upper()}"
 
 
-def _key_of(target: Target) -> str:
+def _key_of(target: EndpointTarget) -> str:
     if reason := _why_not(target):
         raise ItemFailed(reason)
     # A server without keys is sent a word, as by our own calls: its client library insists on one.

@@ -18,11 +18,11 @@ from django.dispatch import receiver
 from django.utils import timezone
 from pydantic import BaseModel
 
-from curation.imports.layouts.folder import Folder
+from curation.imports.layouts.folder import DocumentFolder
 from curation.imports.layouts.images import read_images
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.session import AgentSession
 from curation.imports.sources.rows import RowRefused
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.pricing import PLACES, cost_of
 from curation.projects.removal.erase import pre_erase
 from curation.runs.calls.targets import targets_named
@@ -36,7 +36,7 @@ from curation.trajectories.models import Trajectory
 from curation.web.problems import Problem
 from curation.web.text.figures import counted
 from sandbox.errors import SandboxError
-from sandbox.harbor.command import CANCELLED, Harbor, HarborRuns, Job, JobPlan, Trial
+from sandbox.harbor.command import CANCELLED, Harbor, HarborRuns, HarborTrial, Job, JobPlan
 
 JOB = "job"
 # How often the trials that the machine ended are run again.
@@ -82,7 +82,7 @@ class Progress(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TrialUsage:
     """The usage of a trial. `cost` is None if unknown."""
 
     tokens_in: int
@@ -98,7 +98,7 @@ class Watch:
     item: Item
     job: Job
     plan: JobPlan
-    targets: Sequence[Target]
+    targets: Sequence[EndpointTarget]
     source: str
     progress: Progress
     saved: set[str] = field(default_factory=set)
@@ -116,16 +116,16 @@ class Watch:
             self._save([])
         return len(new)
 
-    def broken(self) -> list[Trial]:
+    def broken(self) -> list[HarborTrial]:
         """Return the trials that the machine ended and that have no item."""
         return [trial for trial in self.job.trials(known=self.saved) if self._is_broken(trial)]
 
-    def _is_broken(self, trial: Trial) -> bool:
+    def _is_broken(self, trial: HarborTrial) -> bool:
         if trial.exception == CANCELLED:
             return True
         return bool(trial.exception) and not trial.rewards and trial.exception not in self.job.lasting_exceptions()
 
-    def _save(self, trials: Sequence[Trial]) -> None:
+    def _save(self, trials: Sequence[HarborTrial]) -> None:
         """Save trials, their counters and the progress in one transaction."""
         after = self.progress.model_copy(deep=True)
         final = [trial for trial in trials if not self._is_broken(trial)]
@@ -164,11 +164,11 @@ class Watch:
         self.progress = after
         self.saved |= {trial.name for trial in final}
 
-    def _model_of(self, trial: Trial) -> str:
+    def _model_of(self, trial: HarborTrial) -> str:
         target = target_of_trial(trial.result.get("config") or {}, self.targets)
         return target.name if target else ""
 
-    def _item(self, trial: Trial, rows: Sequence[Trajectory], why: str) -> Item:
+    def _item(self, trial: HarborTrial, rows: Sequence[Trajectory], why: str) -> Item:
         agent = (trial.result.get("config") or {}).get("agent") or {}
         used = self.usage(trial)
         return Item(
@@ -188,19 +188,19 @@ class Watch:
             finished_at=timezone.now(),
         )
 
-    def usage(self, trial: Trial) -> Usage:
+    def usage(self, trial: HarborTrial) -> TrialUsage:
         """Return the tokens that Harbor counted, and their cost by the model's prices, or else as Harbor says."""
         used = trial.result.get("agent_result") or {}
         config = trial.result.get("config") or {}
         tokens_in, tokens_out = int(used.get("n_input_tokens") or 0), int(used.get("n_output_tokens") or 0)
         if not (config.get("agent") or {}).get("model_name"):
-            return Usage(tokens_in, tokens_out, Decimal(0))
+            return TrialUsage(tokens_in, tokens_out, Decimal(0))
         target = target_of_trial(config, self.targets)
         cost = None if target is None or not used else cost_of(target, tokens_in, tokens_out)
         said = used.get("cost_usd")
         if cost is None and isinstance(said, int | float) and said >= 0:
             cost = Decimal(str(said)).quantize(PLACES)
-        return Usage(tokens_in, tokens_out, cost)
+        return TrialUsage(tokens_in, tokens_out, cost)
 
 
 class HarborStage(StageOf[HarborParams]):
@@ -282,7 +282,7 @@ class HarborStage(StageOf[HarborParams]):
             watch.context.checkpoint()
             time.sleep(POLL_SECONDS)
 
-    def _end(self, watch: Watch, broken: Sequence[Trial]) -> Write:
+    def _end(self, watch: Watch, broken: Sequence[HarborTrial]) -> Write:
         if not broken:
             return lambda: {"trials": len(watch.saved)}
         kinds = ", ".join(sorted({trial.exception for trial in broken}))
@@ -315,12 +315,12 @@ def saved_trials(run: Run) -> set[str]:
     return set(keys)
 
 
-def sessions_of(trial: Trial) -> tuple[list[Session], str]:
+def sessions_of(trial: HarborTrial) -> tuple[list[AgentSession], str]:
     """Return the sessions in a trial's folder as an upload of it would have, and why there is none."""
     files = (path for path in trial.folder.rglob("*") if path.is_file() and not path.is_symlink())
     paths = {path.relative_to(trial.folder).as_posix(): path for path in files}
-    folder = Folder(list(paths), lambda name: paths[name].open("rb"), settings.MAX_LINE_BYTES)
-    found: list[Session] = []
+    folder = DocumentFolder(list(paths), lambda name: paths[name].open("rb"), settings.MAX_LINE_BYTES)
+    found: list[AgentSession] = []
     for _, document in folder.documents():
         if document.refused:
             return [], f"Its trajectory cannot be read: {document.refused}"

@@ -6,15 +6,15 @@ from decimal import Decimal
 from typing import Any
 
 from curation.imports.layouts.agents import atif
-from curation.imports.layouts.session import Json, Origin, Session, Usage
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage
 from curation.trajectories.imported.images import with_data
 from curation.trajectories.models import Trajectory
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 
 SUBAGENTS, DOCUMENT = "subagents", "document"
 
 
-def document_of(session: Session) -> Json:
+def document_of(session: AgentSession) -> Json:
     """Return the fields of a session that have no column: `TrajectoryText.document`."""
     inner = [{atif.PATH: one.document.get(atif.PATH, ""), DOCUMENT: atif.write(one)} for one in session.subagents]
     parts = {"agent": session.agent, DOCUMENT: session.document, SUBAGENTS: inner}
@@ -32,18 +32,18 @@ def atif_of(row: Trajectory) -> Json:
 
 
 def write_document(
-    recorded: Recorded, metadata: Json, *, name: str, agent: str, model: str, cost: Decimal | None
+    recorded: RecordedTexts, metadata: Json, *, name: str, agent: str, model: str, cost: Decimal | None
 ) -> Json:
     """`name` is the id of the session, where the document has none; `agent` and `model` are those of a rollout."""
     steps, document, _ = recorded
     own = document.get("agent") or {"name": agent or "winnow", "version": "unknown"}
     return atif.write(
-        Session(
+        AgentSession(
             layout=atif.NAME,
             steps=steps,
             agent=own | {"model_name": model} if model else own,
-            origin=Origin(id=name),
-            usage=Usage(cost_usd=None if cost is None else float(cost)),
+            origin=SessionOrigin(id=name),
+            usage=SessionUsage(cost_usd=None if cost is None else float(cost)),
             metadata=metadata,
             subagents=[_subagent(one) for one in document.get(SUBAGENTS, ())],
             document=document.get(DOCUMENT, {}),
@@ -51,7 +51,7 @@ def write_document(
     )
 
 
-def with_review(document: Json, recorded: Recorded, facts: Json) -> Json:
+def with_review(document: Json, recorded: RecordedTexts, facts: Json) -> Json:
     """Return a document with the marks of its steps and where it was trimmed, in `extra.winnow` of each step and of the
     whole, which also has the `facts`. Nothing else changes."""
     end = {"trimmed_after": len(recorded.kept)} if recorded.is_trimmed else {}
@@ -66,6 +66,6 @@ def _extended(part: Json, said: Json) -> Json:
     return {**part, "extra": {**(part.get("extra") or {}), atif.REVIEW: said}}
 
 
-def _subagent(kept: Mapping[str, Any]) -> Session:
+def _subagent(kept: Mapping[str, Any]) -> AgentSession:
     session = atif.read(kept[DOCUMENT]).sessions[0]
     return replace(session, document=session.document | {atif.PATH: kept[atif.PATH]}) if kept[atif.PATH] else session

@@ -16,7 +16,7 @@ from django.dispatch import receiver
 from django.utils import timezone
 
 from curation.imports.layouts.images import change_images, image_data, image_type
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.session import AgentSession
 from curation.projects.models import Project
 from curation.projects.removal.erase import delete_folder, pre_erase
 from curation.trajectories.models import STORED, TrajectoryImage
@@ -27,7 +27,7 @@ IMAGES = "images"
 SETTLE = timedelta(hours=1)
 
 
-def keep_images(project_id: int, session: Session) -> tuple[Session, list[TrajectoryImage]]:
+def keep_images(project_id: int, session: AgentSession) -> tuple[AgentSession, list[TrajectoryImage]]:
     """Store the images that the session has as data. Return it with their digests in place of the data, and a row for
     each, which has no trajectory yet."""
     rows: dict[str, TrajectoryImage] = {}

@@ -9,10 +9,10 @@ import orjson
 
 from curation.imports.layouts.messages.write import messages_of, own_message
 from curation.imports.layouts.rows.read import trained_positions
-from curation.imports.layouts.session import Outcome, Session, Step
+from curation.imports.layouts.session import AgentSession, SessionOutcome, Step
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.models import Flag, Kind
+from curation.samples.models import Flag, SampleKind
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.imported.document import document_of
 from curation.trajectories.imported.images import keep_images
@@ -33,14 +33,14 @@ _LONGEST = {field.name: field.max_length for field in Trajectory._meta.concrete_
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedSessions:
     """`new` has the sessions that were saved with their trajectories; `known` counts the others."""
 
-    new: Sequence[tuple[Session, Trajectory]]
+    new: Sequence[tuple[AgentSession, Trajectory]]
     known: int
 
 
-def save_sessions(run: Run, source: str, sessions: Sequence[Session], *, unmarked: bool) -> Saved:
+def save_sessions(run: Run, source: str, sessions: Sequence[AgentSession], *, unmarked: bool) -> SavedSessions:
     """Save the sessions in the caller's transaction. `unmarked` trains on all steps of a session without marks."""
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
@@ -48,7 +48,7 @@ def save_sessions(run: Run, source: str, sessions: Sequence[Session], *, unmarke
     hashes = [content_hash(session) for session, _ in kept]
     existing = Trajectory.objects.filter(project=run.project_id, content_hash__in=KeyList(hashes))
     known = set(existing.values_list("content_hash", flat=True))
-    new: dict[str, Session] = {}
+    new: dict[str, AgentSession] = {}
     images: list[list[TrajectoryImage]] = []
     for found, (session, of_it) in zip(hashes, kept, strict=True):
         if found not in known and found not in new:
@@ -73,10 +73,10 @@ def save_sessions(run: Run, source: str, sessions: Sequence[Session], *, unmarke
         for name, value in short_values(session.metadata).items()
     )
     TrajectoryImage.objects.bulk_create([image for of_row in images for image in of_row])
-    return Saved(list(zip(new.values(), rows, strict=True)), len(sessions) - len(new))
+    return SavedSessions(list(zip(new.values(), rows, strict=True)), len(sessions) - len(new))
 
 
-def content_hash(session: Session) -> str:
+def content_hash(session: AgentSession) -> str:
     """Return 32 hex digits: a digest of the steps, the tools, the origin and the outcome."""
     origin, verdict = session.origin, session.verdict
     parts = [
@@ -88,7 +88,7 @@ def content_hash(session: Session) -> str:
     return hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
-def _row(run: Run, source: str, session: Session, found: str) -> Trajectory:
+def _row(run: Run, source: str, session: AgentSession, found: str) -> Trajectory:
     origin, verdict, usage = session.origin, session.verdict, session.usage
     loops = loop_facts([_acted(session.steps[position]) for position in session.agent_steps()])
     return Trajectory(
@@ -104,7 +104,7 @@ def _row(run: Run, source: str, session: Session, found: str) -> Trajectory:
         group=_cut(origin.group, "group"),
         task=_cut(origin.task or origin.instance_id, "task"),
         outcome=verdict.outcome,
-        keep=verdict.outcome == Outcome.SOLVED,
+        keep=verdict.outcome == SessionOutcome.SOLVED,
         rewards=dict(verdict.rewards),
         reward=main_reward(verdict.rewards) if verdict.is_valid else None,
         exception=_cut(verdict.exception, "exception"),
@@ -125,7 +125,7 @@ def main_reward(rewards: Mapping[str, float]) -> float | None:
     return named[0] if named else next(iter(rewards.values())) if len(rewards) == 1 else None
 
 
-def _text(session: Session, *, unmarked: bool) -> TrajectoryText:
+def _text(session: AgentSession, *, unmarked: bool) -> TrajectoryText:
     trained = set(trained_positions(session, unmarked=unmarked))
     return TrajectoryText(
         steps=list(session.steps),
@@ -136,16 +136,16 @@ def _text(session: Session, *, unmarked: bool) -> TrajectoryText:
     )
 
 
-def _sample(row: Trajectory, text: TrajectoryText, session: Session) -> SampleRow:
+def _sample(row: Trajectory, text: TrajectoryText, session: AgentSession) -> SampleRow:
     looping = LoopFacts(row.commands, row.repeated_share, row.longest_repeat).looping
     body = f"{row.task}\n{_searched(session.steps)}"
-    flags = looping * Flag.LOOP | (row.outcome == Outcome.ERROR) * Flag.INFRA
+    flags = looping * Flag.LOOP | (row.outcome == SessionOutcome.ERROR) * Flag.INFRA
     own = [step for step in session.steps if step["source"] == "agent"]
     return SampleRow(
         project_id=row.project_id,
         run_id=row.run_id,
         existing_id=None,
-        kind=Kind.TRAJECTORY,
+        kind=SampleKind.TRAJECTORY,
         score=None,
         bucket="",
         flags=int(flags),

@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 ('difference', models.FloatField(default=0.0)),
                 ('low', models.FloatField(default=-1.0)),
                 ('high', models.FloatField(default=1.0)),
-                ('verdict', models.CharField(choices=[('better', 'better'), ('worse', 'worse'), ('likely', 'likely'), ('alike', 'alike'), ('open', 'open')], default=judging.statistics.values.Verdict['OPEN'], max_length=6)),
+                ('verdict', models.CharField(choices=[('better', 'better'), ('worse', 'worse'), ('likely', 'likely'), ('alike', 'alike'), ('open', 'open')], default=judging.statistics.values.ActionVerdict['OPEN'], max_length=6)),
                 ('unchanged', models.BooleanField(default=False, help_text='The step left the state as it was.')),
                 ('against', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='advantages_against', to='trajectories.stepvalue')),
                 ('value', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='advantages', to='trajectories.stepvalue')),

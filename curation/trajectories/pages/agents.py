@@ -19,7 +19,7 @@ from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, mean
 from curation.web.text.figures import exact_money
 from curation.web.text.markup import with_signs
 from judging.statistics.attempts import Attempts, Pass, mean_pass_at, mean_pass_hat
-from judging.statistics.paired import Difference, Said, difference
+from judging.statistics.paired import MeanDifference, PairedVerdict, difference
 from judging.statistics.sign_flip import holm
 
 router = Router(tags=["trajectories"])
@@ -39,12 +39,12 @@ class AgentBoard(TrajectoryFilter):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class AgentComparison:
     """An entry against the first of its set, over the tasks that both have. The verdict is corrected for all
     comparisons of the board."""
 
-    change: Difference
-    said: Said
+    change: MeanDifference
+    said: PairedVerdict
     margin: str
 
     @property
@@ -53,7 +53,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AgentEntry:
     """An agent with a model on a set of tasks: scenarios, the server of episodes, or the file or dataset of a job.
 
     `tasks` are those with attempts, by name; `missing` is the number of others that entries of the set have attempts
@@ -72,7 +72,7 @@ class Entry:
     pass_at_k: Pass | None
     pass_hat_k: Pass | None
     missing: int = 0
-    against: Comparison | None = None
+    against: AgentComparison | None = None
 
     @property
     def shares(self) -> tuple[Pass | None, ...]:
@@ -83,7 +83,7 @@ class Entry:
         return self.pass_at_1.value if self.pass_at_1 else -1.0
 
 
-def leaderboard(access: Access, params: AgentBoard) -> list[Entry]:
+def leaderboard(access: Access, params: AgentBoard) -> list[AgentEntry]:
     """Return the entries by their set of tasks, in each the best first, compared with the best."""
     rows = without_pending(access, params.apply(access.project), "sample")
     entries = sorted(
@@ -97,16 +97,16 @@ def leaderboard(access: Access, params: AgentBoard) -> list[Entry]:
     return _compared(known, margin)
 
 
-def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[Entry]]]:
+def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[AgentEntry]]]:
     """Return the entries of each set of tasks, with names that a page can show."""
-    shown: dict[str, list[Entry]] = {}
+    shown: dict[str, list[AgentEntry]] = {}
     for entry in leaderboard(access, params):
         named = replace(entry, agent=with_signs(entry.agent), model=with_signs(entry.model))
         shown.setdefault(with_signs(entry.task_set), []).append(named)
     return list(shown.items())
 
 
-def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[Entry]:
+def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentEntry]:
     own = Q(scenario__isnull=False)
     labelled = rows.order_by().annotate(
         by=Case(When(own, then=Value(OWN_AGENT)), default=F("agent")),
@@ -123,7 +123,7 @@ def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[Entry]:
         every = [found for of_task in outcomes.values() for found in of_task.items()]
         tried = {name: task for name, of_task in outcomes.items() if (task := attempts_of(of_task)).attempts}
         tasks = list(tried.values())
-        yield Entry(
+        yield AgentEntry(
             task_set=row["of"],
             agent=row["by"],
             model=row["model"],
@@ -144,10 +144,10 @@ def attempts_of(counts: Mapping[str, int]) -> Attempts:
     return Attempts(solved, solved + sum(counts.get(outcome, 0) for outcome in _FAILED))
 
 
-def _compared(entries: Sequence[Entry], margin: float) -> list[Entry]:
+def _compared(entries: Sequence[AgentEntry], margin: float) -> list[AgentEntry]:
     """Return the entries, all but the first of each set with their comparison with that."""
-    first: dict[str, Entry] = {}
-    found: dict[int, Difference] = {}
+    first: dict[str, AgentEntry] = {}
+    found: dict[int, MeanDifference] = {}
     for place, entry in enumerate(entries):
         best = first.setdefault(entry.task_set, entry)
         if best is not entry and (change := _difference(best, entry, margin)):
@@ -156,13 +156,13 @@ def _compared(entries: Sequence[Entry], margin: float) -> list[Entry]:
     equal = holm([change.equivalence for change in found.values()])
     words = f"{100 * margin:g} points"
     said = {
-        place: Comparison(change, Said.at(p, same), words)
+        place: AgentComparison(change, PairedVerdict.at(p, same), words)
         for (place, change), p, same in zip(found.items(), ps, equal, strict=True)
     }
     return [replace(entry, against=said.get(place)) for place, entry in enumerate(entries)]
 
 
-def _difference(best: Entry, entry: Entry, margin: float) -> Difference | None:
+def _difference(best: AgentEntry, entry: AgentEntry, margin: float) -> MeanDifference | None:
     """Return the change of the share that is solved, over the tasks that both have attempts at."""
     both = [name for name in best.tasks if name in entry.tasks]
     if not both:
@@ -229,7 +229,7 @@ def list_agents(request: HttpRequest, slug: str, params: Query[AgentBoard]) -> d
     return {"data": [agent_out(entry) for entry in leaderboard(enter(request, slug, Scope.READ), params)]}
 
 
-def agent_out(entry: Entry) -> AgentOut:
+def agent_out(entry: AgentEntry) -> AgentOut:
     found = entry.against
     return AgentOut(
         task_set=entry.task_set,

@@ -22,7 +22,7 @@ from curation.web.text.responses import (
     raw_response,
     window_response,
 )
-from curation.web.text.transcript import WINDOW, Position, Recorded, Source
+from curation.web.text.transcript import WINDOW, Recorded, Source, TurnPosition
 
 
 @project_page(Scope.READ, "GET")
@@ -87,7 +87,7 @@ def trajectory_exchange_raw(request: HttpRequest, access: Access, pk: str) -> Ht
     return raw_response(request, _raw_messages(access, pk), f"trajectory-{pk}-exchange")
 
 
-def _shown(access: Access, pk: str, view: str, *, at: Position | None = None) -> Shown:
+def _shown(access: Access, pk: str, view: str, *, at: TurnPosition | None = None) -> Shown:
     """Return a trajectory in a view; after its id, the places of subagents may follow, as in `12-0`."""
     trajectory_id, *path = pk.split("-")
     trajectory = trajectory_of(access, trajectory_id)

@@ -8,7 +8,7 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.trajectories.filters import TrajectoryList
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryQuerySet
-from curation.web.lists.pages import Chip, Column, Control, Tab, chips, column, controls, page_urls, tabs
+from curation.web.lists.pages import Chip, FilterControl, SortColumn, Tab, chips, column, controls, page_urls, tabs
 from curation.web.problems import Problem
 
 # The outcomes of imported runs; `failed` and `error` are also those that say more, which the filter offers.
@@ -20,7 +20,7 @@ TABS = [
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class TrajectoryListPage:
     """The context of `trajectories/list.html`. `problem`: the filter was refused, `controls` are as sent."""
 
     list_url: str
@@ -28,15 +28,15 @@ class ListPage:
     query: str
     sort: str
     tabs: tuple[Tab, ...]
-    controls: dict[str, Control]
+    controls: dict[str, FilterControl]
     chips: tuple[Chip, ...]
-    commands: Column
+    commands: SortColumn
     rows: list[Trajectory] = field(default_factory=list)
     pages: dict[str, str | None] = field(default_factory=dict)
     problem: Problem | None = None
 
 
-def list_page(access: Access, given: QueryDict) -> ListPage:
+def list_page(access: Access, given: QueryDict) -> TrajectoryListPage:
     """The page of a URL. A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
     url = reverse("trajectory-list", args=[access.project.slug])
     params, problem = TrajectoryList(), None
@@ -50,7 +50,7 @@ def list_page(access: Access, given: QueryDict) -> ListPage:
         if refused.code == "unknown_parameter":
             raise  # no field of the form could show it; the list is shown without it
         problem = refused
-    return ListPage(
+    return TrajectoryListPage(
         list_url=url,
         api_path=params.url(f"/api/v1/projects/{access.project.slug}/trajectories"),
         query=params.to_query(),

@@ -18,14 +18,14 @@ from curation.trajectories.session.shown import Shown, shown_as, view_named, vie
 from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.trajectories.session.steps import TERMINAL
 from curation.web.text.markup import visible, with_signs, without_colours
-from curation.web.text.transcript import Excerpt, Step
+from curation.web.text.transcript import Excerpt, TerminalStep
 
 # Differences of a replay that the page lists, and characters of each side.
 DIFFERENCES, SHOWN = 50, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifferenceLine:
     """What differed in a replay. `step` is None for the terminal and the checker, which belong to no step."""
 
     step: int | None
@@ -37,7 +37,7 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class ReplayView:
     row: Replay
-    differences: list[Difference]
+    differences: list[ReplayDifferenceLine]
     more: int
 
 
@@ -56,7 +56,7 @@ class TrajectoryView:
 
     view: str
     views: list[tuple[str, str]]
-    session: Excerpt[Step] | Excerpt[Exchange]
+    session: Excerpt[TerminalStep] | Excerpt[Exchange]
     repeated: int
     siblings: Siblings
     worths: StepWorths | None
@@ -127,9 +127,9 @@ def _replay(access: Access, trajectory: Trajectory) -> ReplayView | None:
     return ReplayView(row, [_difference(session, entry) for entry in kept], len(row.differences) - len(kept))
 
 
-def _difference(session: Shown, entry: Mapping[str, object]) -> Difference:
+def _difference(session: Shown, entry: Mapping[str, object]) -> ReplayDifferenceLine:
     turn = entry.get("turn")
-    return Difference(
+    return ReplayDifferenceLine(
         step=session.step_of(turn) if isinstance(turn, int) else None,
         what=visible(str(entry.get("what") or "")),
         recorded=visible(without_colours(str(entry.get("recorded"))[:SHOWN])),

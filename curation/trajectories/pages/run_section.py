@@ -14,7 +14,7 @@ from curation.trajectories.rollout.balance import BalanceOut, terminal_balance
 from curation.trajectories.shell import action_of
 from curation.web.text.transcript import summary_line
 from judging.statistics.rates import Interval
-from judging.statistics.values import Verdict
+from judging.statistics.values import ActionVerdict
 
 SHOWN = 20
 
@@ -31,7 +31,7 @@ class OutcomeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class KeptShare:
     """A part of the kept trajectories, in percent."""
 
     label: str
@@ -109,7 +109,7 @@ class ComparisonRow:
 
     @property
     def tone(self) -> str:
-        return VERDICT_TONES[Verdict(self.row.verdict)]
+        return VERDICT_TONES[ActionVerdict(self.row.verdict)]
 
     @property
     def advantage(self) -> str:
@@ -157,10 +157,10 @@ def pairs_section(run: Run) -> dict[str, object]:
     }
 
 
-def _shares(balance: BalanceOut) -> list[Share]:
+def _shares(balance: BalanceOut) -> list[KeptShare]:
     return [
-        Share("Exit", round(100 * balance.exit), "end in exit"),
-        Share("Panic", round(100 * balance.panic), "end in panic"),
-        Share("Empty queue", round(100 * balance.empty_queue), "had nothing to do"),
-        Share("Blocked", round(100 * balance.blocked), "could not do it"),
+        KeptShare("Exit", round(100 * balance.exit), "end in exit"),
+        KeptShare("Panic", round(100 * balance.panic), "end in panic"),
+        KeptShare("Empty queue", round(100 * balance.empty_queue), "had nothing to do"),
+        KeptShare("Blocked", round(100 * balance.blocked), "could not do it"),
     ]

@@ -3,7 +3,7 @@ from typing import Any
 
 from pydantic import Field
 
-from curation.trajectories.models import RECORDED, Known, Trajectory
+from curation.trajectories.models import RECORDED, FactState, Trajectory
 from curation.trajectories.probe.steps import StepWorth
 from curation.web.schemas import Id, NotEmpty, Out, Plain
 
@@ -138,7 +138,7 @@ class PairOut(Out):
     advantage_high: float | None = Field(examples=[0.93])
 
 
-_ANSWERS = {Known.YES: True, Known.NO: False}
+_ANSWERS = {FactState.YES: True, FactState.NO: False}
 
 
 def trajectory_row(row: Any) -> dict[str, object]:

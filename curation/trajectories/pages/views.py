@@ -10,7 +10,7 @@ from django.urls import reverse
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import look, look_at, reviews_blind, without_pending
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.agents import AgentBoard, board_page
@@ -57,7 +57,7 @@ def _next_steps(access: Access, trajectory: Trajectory) -> list[tuple[str, str]]
     """The review of its sample while nobody has decided it, then the trajectories of its scenario or task."""
     slug, sample = access.project.slug, trajectory.sample
     steps = []
-    if sample is not None and sample.status == Status.PENDING and access.may(Scope.REVIEW):
+    if sample is not None and sample.status == SampleStatus.PENDING and access.may(Scope.REVIEW):
         steps.append(("Review the sample", reverse("sample-page", args=[slug, sample.pk])))
     if trajectory.scenario_id is not None:
         listed = f"{reverse('trajectory-list', args=[slug])}?scenario={trajectory.scenario_id}"

@@ -13,8 +13,8 @@ from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Pair, StepAdvantage, Strategy, Trajectory
 from curation.trajectories.pairs.place import place_of
 from curation.trajectories.params import PairParams, trajectories_to_pair
-from judging.statistics.values import Verdict
-from sandbox.agent.pairs import LeftOut, Side, compared, pair_sides
+from judging.statistics.values import ActionVerdict
+from sandbox.agent.pairs import NoPairReason, PairSide, compared, pair_sides
 
 T = TypeVar("T", int, str)
 # Scenarios or tasks of one item.
@@ -56,7 +56,7 @@ class PairStage(StageOf[PairParams]):
         pairs: list[tuple[Pair, str]] = []
         for chosen, rejected in product(sides[True], sides[False]):
             divergence = pair_sides(_side(chosen), _side(rejected), strategy=self._params.strategy)
-            if isinstance(divergence, LeftOut):
+            if isinstance(divergence, NoPairReason):
                 skip_reasons[divergence.value] += 1
                 continue
             place = place_of(chosen, rejected, divergence.at)
@@ -105,7 +105,7 @@ def _advantages(project: Project, scenario_id: int | None) -> dict[str, StepAdva
 def _is_sure(advantage: StepAdvantage | None, wanted: str) -> bool:
     if wanted == "any":
         return True
-    enough = [Verdict.BETTER] if wanted == "proven" else [Verdict.BETTER, Verdict.LIKELY]
+    enough = [ActionVerdict.BETTER] if wanted == "proven" else [ActionVerdict.BETTER, ActionVerdict.LIKELY]
     return advantage is not None and advantage.verdict in enough
 
 
@@ -173,5 +173,5 @@ def pair_figures(run: Run) -> Json:
     return {"pairs": total["pairs"], "there_already": total["there_already"], "left_out": dict(skip_reasons)}
 
 
-def _side(row: Trajectory) -> Side:
-    return Side(row.text.steps, row.outcome, row.bundle_sha256)
+def _side(row: Trajectory) -> PairSide:
+    return PairSide(row.text.steps, row.outcome, row.bundle_sha256)

@@ -15,10 +15,10 @@ from curation.trajectories.pairs.place import place_of
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.states import rows_to_probe
 from curation.trajectories.probe.values import settle
-from sandbox.agent.pairs import Divergence, Side, pair_sides
+from sandbox.agent.pairs import Divergence, PairSide, pair_sides
 
 
-class Place(NamedTuple):
+class ProbePlace(NamedTuple):
     trajectory: Trajectory
     at: int
 
@@ -101,23 +101,23 @@ class ChooseStage(StageOf[ProbeParams]):
 
         return write
 
-    def _divergences(self, rows: Sequence[Trajectory]) -> list[tuple[Place, Place]]:
+    def _divergences(self, rows: Sequence[Trajectory]) -> list[tuple[ProbePlace, ProbePlace]]:
         """Return the first actions that differ between a kept and a rejected trajectory, those of most pairs first."""
-        found: dict[str, list[tuple[Place, Place]]] = defaultdict(list)
+        found: dict[str, list[tuple[ProbePlace, ProbePlace]]] = defaultdict(list)
         kept, rejected = [row for row in rows if row.keep], [row for row in rows if not row.keep]
         for one, other in product(kept, rejected):
-            place = pair_sides(*(Side(row.text.steps, row.outcome, row.bundle_sha256) for row in (one, other)))
+            place = pair_sides(*(PairSide(row.text.steps, row.outcome, row.bundle_sha256) for row in (one, other)))
             if isinstance(place, Divergence) and place.at:
-                found[place_of(one, other, place.at)].append((Place(one, place.at), Place(other, place.at)))
+                found[place_of(one, other, place.at)].append((ProbePlace(one, place.at), ProbePlace(other, place.at)))
         most = sorted(found.values(), key=len, reverse=True)
         return [group[0] for group in most[: self._params.per_scenario]]
 
-    def _steps(self, rows: Sequence[Trajectory]) -> Iterator[tuple[Place, Place]]:
+    def _steps(self, rows: Sequence[Trajectory]) -> Iterator[tuple[ProbePlace, ProbePlace]]:
         """Yield each step of the agent with the one before it."""
         for row in rows:
             for at, step in enumerate(row.text.steps):
                 if at and step["source"] == "agent":
-                    yield Place(row, at), Place(row, at - 1)
+                    yield ProbePlace(row, at), ProbePlace(row, at - 1)
 
 
 def _shared(rows: Iterable[Trajectory]) -> dict[str, dict[int, bool]]:
@@ -131,7 +131,7 @@ def _shared(rows: Iterable[Trajectory]) -> dict[str, dict[int, bool]]:
     return found
 
 
-def _counts(place: Place, shared: dict[str, dict[int, bool]]) -> dict[str, object]:
+def _counts(place: ProbePlace, shared: dict[str, dict[int, bool]]) -> dict[str, object]:
     """Return the counts of a value by the rollouts at hand, without the one whose outcome chose the place."""
     if place.ended:
         return {"ended": True, "solved": int(place.trajectory.keep)}

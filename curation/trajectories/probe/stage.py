@@ -7,7 +7,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db.models import F, Q
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.runs.calls.record import reused_result
 from curation.runs.calls.targets import run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Write
@@ -19,10 +19,10 @@ from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.values import settle
 from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
 from curation.trajectories.shell import turns_of
-from judging.statistics.values import Verdict
-from sandbox.agent.episode import Turn
+from judging.statistics.values import ActionVerdict
+from sandbox.agent.episode import EpisodeTurn
 from sandbox.errors import ReplayDiffers
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 
 ROUND = "round "
 
@@ -33,7 +33,7 @@ class ProbeJob:
 
     plan: RolloutPlan
     bundle: Bundle
-    begun: Sequence[Turn]
+    begun: Sequence[EpisodeTurn]
 
 
 class RoundStage:
@@ -45,16 +45,16 @@ class RoundStage:
         self.name = f"{ROUND}{number}"
         self.most_open = settings.SANDBOX_SESSIONS
         self._params, self._number = params, number
-        self._backend: Backend | None = None
+        self._backend: SandboxBackend | None = None
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         """Called once per shard: without a working sandbox the run ends here and says what to install."""
         self._backend = backend()
         return [run_target(run, self._params.model)]
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         """The same number of rollouts after each action of an undecided step, until the run has its most."""
-        rows = StepAdvantage.objects.filter(value__run=run, verdict__in=[Verdict.OPEN, Verdict.LIKELY])
+        rows = StepAdvantage.objects.filter(value__run=run, verdict__in=[ActionVerdict.OPEN, ActionVerdict.LIKELY])
         earlier = Item.objects.filter(run=run, stage__startswith=ROUND).exclude(stage=self.name)
         left = self._params.most_rollouts - earlier.count()
         states: dict[str, StepValue] = {}
@@ -108,7 +108,7 @@ class RoundStage:
         settle(same, self._params)
 
 
-def _begun(row: Trajectory, at: int) -> list[Turn]:
+def _begun(row: Trajectory, at: int) -> list[EpisodeTurn]:
     """The actions and outputs up to the step, without the orientation, which a new session shows itself."""
     turns = [turn for turn in turns_of(row.text.steps[: at + 1]) if turn["kind"] != "orientation"]
-    return [Turn(str(turn["kind"]), str(turn["text"]), exit_code=turn.get("exit_code")) for turn in turns]
+    return [EpisodeTurn(str(turn["kind"]), str(turn["text"]), exit_code=turn.get("exit_code")) for turn in turns]

@@ -6,7 +6,7 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.runs.models import Run
-from curation.trajectories.models import Label, StepAdvantage, StepValue, Trajectory
+from curation.trajectories.models import ProcessLabel, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.values import VERDICT_TONES, looks_of
 from curation.trajectories.session.states import labels_hidden
@@ -16,13 +16,13 @@ from curation.web.text.figures import percent
 from curation.web.text.markup import with_signs
 from curation.web.text.transcript import summary_line
 from judging.statistics.rates import Interval
-from judging.statistics.values import Verdict
+from judging.statistics.values import ActionVerdict
 
 # What people call a step that a probe finds so; a step that is alike is useless if it left the state as it was.
 AS_LABELS = {
-    Verdict.BETTER: (Label.CORRECT,),
-    Verdict.LIKELY: (Label.CORRECT,),
-    Verdict.WORSE: (Label.WRONG, Label.RISKY),
+    ActionVerdict.BETTER: (ProcessLabel.CORRECT,),
+    ActionVerdict.LIKELY: (ProcessLabel.CORRECT,),
+    ActionVerdict.WORSE: (ProcessLabel.WRONG, ProcessLabel.RISKY),
 }
 
 
@@ -54,20 +54,20 @@ class StepWorth:
 
     @property
     def tone(self) -> str:
-        return "" if self.advantage is None else VERDICT_TONES[Verdict(self.advantage.verdict)]
+        return "" if self.advantage is None else VERDICT_TONES[ActionVerdict(self.advantage.verdict)]
 
     @property
     def is_useless(self) -> bool:
         row = self.advantage
         is_own = row is not None and row.against.trajectory_id == row.value.trajectory_id
-        return row is not None and is_own and row.unchanged and row.verdict == Verdict.ALIKE
+        return row is not None and is_own and row.unchanged and row.verdict == ActionVerdict.ALIKE
 
     @property
     def agrees(self) -> bool | None:
         """Whether the person's label says the same; None if one of both says nothing."""
         if not self.label or self.advantage is None:
             return None
-        meant = (Label.USELESS,) if self.is_useless else AS_LABELS.get(Verdict(self.advantage.verdict))
+        meant = (ProcessLabel.USELESS,) if self.is_useless else AS_LABELS.get(ActionVerdict(self.advantage.verdict))
         return None if meant is None else self.label in meant
 
 

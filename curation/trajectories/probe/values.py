@@ -12,14 +12,14 @@ from curation.trajectories.models import StepAdvantage, StepValue
 from curation.trajectories.params import ProbeParams
 from curation.web.lists.id_list import IdList
 from judging.statistics.rates import Interval
-from judging.statistics.values import Advantage, Verdict, advantage
+from judging.statistics.values import ActionVerdict, Advantage, advantage
 
 VERDICT_TONES = {
-    Verdict.BETTER: "good",
-    Verdict.WORSE: "bad",
-    Verdict.LIKELY: "borderline",
-    Verdict.ALIKE: "muted",
-    Verdict.OPEN: "muted",
+    ActionVerdict.BETTER: "good",
+    ActionVerdict.WORSE: "bad",
+    ActionVerdict.LIKELY: "borderline",
+    ActionVerdict.ALIKE: "muted",
+    ActionVerdict.OPEN: "muted",
 }
 
 
@@ -31,7 +31,7 @@ def looks_of(params: ProbeParams) -> int:
 def compare(row: StepAdvantage, params: ProbeParams) -> Advantage:
     """Actions that lead to the same state, of which the terminal has shown the same, are alike."""
     if row.value.key and row.value.key == row.against.key:
-        return Advantage(0.0, Interval(0.0, 0.0), Verdict.ALIKE)
+        return Advantage(0.0, Interval(0.0, 0.0), ActionVerdict.ALIKE)
     return advantage(row.value.value, row.against.value, looks=looks_of(params), margin=params.alike_within)
 
 
@@ -68,7 +68,7 @@ def probe_figures(run: Run) -> Json:
     replays = Item.objects.filter(run=run, stage="states", state=ItemState.DONE).order_by()
     return {
         "comparisons": verdicts.total(),
-        **{verdict.value: verdicts[verdict.value] for verdict in Verdict},
+        **{verdict.value: verdicts[verdict.value] for verdict in ActionVerdict},
         "rollouts": sum(new for new, _ in states),
         "shared": sum(at_hand for _, at_hand in states),
         "differ": replays.filter(result__agrees=False).count(),

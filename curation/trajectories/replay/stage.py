@@ -21,10 +21,10 @@ from curation.trajectories.rollout.stage import limits_of
 from curation.web.problems import Conflict
 from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
-from sandbox.agent.replay import Difference, Recorded, ReplayVerdict, run_replay
-from sandbox.agent.shell_environment import Task
+from sandbox.agent.replay import RecordedTrajectory, ReplayDifference, ReplayVerdict, run_replay
+from sandbox.agent.shell_environment import ShellTask
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.protocol import Limits, Session, StateDigest
+from sandbox.protocol import SandboxSession, SessionLimits, StateDigest
 
 CHUNK = 2000
 SERVED = "it was played on a server, not in a sandbox"
@@ -71,7 +71,7 @@ class ReplayStage(StageOf[ReplayParams]):
 
 
 def replay_in_sandbox(
-    context: WorkContext, item: Item, found: Trajectory, digest: Callable[[Session], StateDigest] | None = None
+    context: WorkContext, item: Item, found: Trajectory, digest: Callable[[SandboxSession], StateDigest] | None = None
 ) -> tuple[ReplayVerdict, str]:
     """Return the verdict and the name of the backend; with `digest` also the states. Needs `to_replay()`. Raises
     `ItemSkipped` for a trajectory that cannot be compared, and `ItemFailed`."""
@@ -80,9 +80,9 @@ def replay_in_sandbox(
         raise ItemSkipped(replay_refusal(found))
     bundle, limits = stored_bundle(scenario.text.bundle), limits_of_rollout(found)
     machine = backend()
-    task = Task(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
+    task = ShellTask(setup_of(bundle, limits=limits, labels=labels_of(item)), bundle.checker, bundle.expected_terminal)
     ending = Ending(found.terminal, found.panic_reason) if found.terminal else None
-    recorded = Recorded(found.text.turns, ending, found.checker_passed)
+    recorded = RecordedTrajectory(found.text.turns, ending, found.checker_passed)
     try:
         verdict = run_replay(
             task=task,
@@ -97,7 +97,7 @@ def replay_in_sandbox(
     return verdict, machine.name
 
 
-def limits_of_rollout(trajectory: Trajectory) -> Limits:
+def limits_of_rollout(trajectory: Trajectory) -> SessionLimits:
     """The limits of its rollout, or the defaults if that run is deleted."""
     run = trajectory.run
     given = run.params if run and run.kind == "rollout" else {"model": trajectory.model}
@@ -105,7 +105,7 @@ def limits_of_rollout(trajectory: Trajectory) -> Limits:
 
 
 @transaction.atomic
-def save_replay(trajectory_id: int, run: Run, differences: tuple[Difference, ...], backend_name: str) -> Json:
+def save_replay(trajectory_id: int, run: Run, differences: tuple[ReplayDifference, ...], backend_name: str) -> Json:
     """Save a replay of the trajectory, in the transaction that ends the item."""
     row = Trajectory.objects.filter(pk=trajectory_id).first()
     if row is None:

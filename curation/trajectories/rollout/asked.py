@@ -7,18 +7,18 @@ without arguments may print its usage or do its work: then the fact is unknown.
 from collections.abc import Sequence
 
 from curation.scenarios.bundles.document import Bundle
-from curation.scenarios.claims.evidence import Evidence
-from curation.trajectories.models import ASKED, READ, Known
+from curation.scenarios.claims.evidence import BundleEvidence
+from curation.trajectories.models import ASKED, READ, FactState
 from sandbox.gate.documentation import is_call_for_help
 from sandbox.protocol import ProgramRun
 
 
 def asked_facts(bundle: Bundle, runs: Sequence[ProgramRun] | None) -> dict[str, str]:
     """The two facts, as a trajectory's `axes` have them. `runs` is None where the kernel permits no record."""
-    evidence = Evidence(bundle)
+    evidence = BundleEvidence(bundle)
     programs = {file.path for file in evidence.programs}
     if runs is None or not programs:
-        return {READ: Known.UNKNOWN, ASKED: Known.UNKNOWN}
+        return {READ: FactState.UNKNOWN, ASKED: FactState.UNKNOWN}
     depth = bundle.axes.get("doc_depth")
     helps = [run for run in runs if is_call_for_help(run) or (depth == "usage-error" and _is_bare(run, programs))]
     rest = [run for run in runs if run not in helps and run.path in programs]
@@ -34,4 +34,4 @@ def _is_bare(run: ProgramRun, programs: set[str]) -> bool:
 
 
 def _known(*, yes: bool, unknown: bool) -> str:
-    return Known.YES if yes else Known.UNKNOWN if unknown else Known.NO
+    return FactState.YES if yes else FactState.UNKNOWN if unknown else FactState.NO

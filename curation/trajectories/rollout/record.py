@@ -8,7 +8,7 @@ from curation.llm.client.tokens import COMPLETION, LOGPROBS
 from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
-from curation.samples.models import Flag, Kind
+from curation.samples.models import Flag, SampleKind
 from curation.samples.scores.priority import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.scenarios.bundles.document import Bundle
@@ -17,7 +17,7 @@ from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
 from curation.trajectories.rollout.asked import asked_facts
 from curation.trajectories.shell import steps_of
 from curation.web.text.storable import storable, storable_json
-from sandbox.agent.episode import Episode
+from sandbox.agent.episode import AgentEpisode
 from sandbox.agent.loops import LoopFacts, loop_facts
 
 SOURCE = "scenarios"
@@ -36,7 +36,7 @@ class RolledOut:
     model: str
     instructions_hash: str
     backend: str
-    episode: Episode
+    episode: AgentEpisode
     functions: Sequence[Json]
     reused_calls: Sequence[int]
 
@@ -125,7 +125,7 @@ def _sample_row(rolled: RolledOut, loops: LoopFacts, row: Trajectory) -> SampleR
         project_id=rolled.run.project_id,
         run_id=rolled.run.pk,
         existing_id=row.sample_id,
-        kind=Kind.TRAJECTORY,
+        kind=SampleKind.TRAJECTORY,
         score=None,
         bucket="",
         flags=int(flags),
@@ -153,10 +153,10 @@ def priority_of_trajectory(row: Trajectory, *, looping: bool) -> float:
     )
 
 
-def _steps(episode: Episode) -> list[Step]:
+def _steps(episode: AgentEpisode) -> list[Step]:
     return steps_of([turn.as_json() for turn in episode.turns])
 
 
-def _broken(episode: Episode) -> list[Json]:
+def _broken(episode: AgentEpisode) -> list[Json]:
     """The error as the last message; it was not sent to the model."""
     return [{"role": "sandbox", "content": episode.error}] if episode.error else []

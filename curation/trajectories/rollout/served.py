@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.runs.models import Run
-from curation.samples.models import Flag, Kind
+from curation.samples.models import Flag, SampleKind
 from curation.samples.scores.priority import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
@@ -130,7 +130,7 @@ def _sample_row(row: Trajectory, turns: Sequence[Turn], *, looping: bool) -> Sam
         project_id=row.project_id,
         run_id=row.run_id,
         existing_id=row.sample_id,
-        kind=Kind.TRAJECTORY,
+        kind=SampleKind.TRAJECTORY,
         score=None,
         bucket="",
         flags=int(looping * Flag.LOOP),

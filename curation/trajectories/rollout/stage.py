@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from django.conf import settings
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.tokens import ASKED
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions, run_target
@@ -18,11 +18,11 @@ from curation.scenarios.models import Scenario
 from curation.trajectories.params import RolloutParams, matching_scenarios
 from curation.trajectories.rollout.record import RolledOut, record_episode
 from curation.trajectories.rollout.reply import OPERATORS, reply_of
-from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, Turn, run_episode
-from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.episode import AgentEpisode, EpisodeLimits, EpisodeTurn, Message, ModelReply, run_episode
+from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.agent.tools import functions_of
 from sandbox.errors import SetupRefused
-from sandbox.protocol import Backend, Limits
+from sandbox.protocol import SandboxBackend, SessionLimits
 
 CHUNK = 2000
 # Output of one command that the model sees: a screen of log, and little enough that thirty turns fit a context.
@@ -43,22 +43,22 @@ class EpisodeParams(Protocol):
 class RolloutPlan:
     """What all episodes of a shard share."""
 
-    target: Target
+    target: EndpointTarget
     instructions: Instructions
     params: Mapping[str, object]
-    backend: Backend
+    backend: SandboxBackend
     episodes: EpisodeParams
 
 
-class Played(NamedTuple):
+class PlayedRollout(NamedTuple):
     """An episode, the ids of the recorded calls that it reuses, and the functions that the model could call."""
 
-    episode: Episode
+    episode: AgentEpisode
     reused_calls: Sequence[int]
     functions: list[Json]
 
 
-def plan_of(run: Run, params: EpisodeParams, rooms: Backend, *, instructions: str = "") -> RolloutPlan:
+def plan_of(run: Run, params: EpisodeParams, rooms: SandboxBackend, *, instructions: str = "") -> RolloutPlan:
     """`instructions` names others than the operator's."""
     given = run.settings.generation
     target = run_target(run, params.model)
@@ -74,9 +74,9 @@ async def play(
     bundle: Bundle,
     *,
     index: int,
-    begun: Sequence[Turn] = (),
+    begun: Sequence[EpisodeTurn] = (),
     fresh: bool = False,
-) -> Played:
+) -> PlayedRollout:
     """Play one episode of a scenario, or go on with one that was `begun`. `fresh`: no answer comes from another item.
     Raises `ItemFailed` if the sandbox refuses the scenario, and `ReplayDiffers`."""
     reused: list[int] = []
@@ -84,8 +84,8 @@ async def play(
     tools = bundle.offered() if params.tools else None
     functions = [] if tools is None else functions_of(tools)
 
-    async def complete(messages: Sequence[Message]) -> Reply:
-        request = Request(messages, plan.params, sample_index=index, tools=functions)
+    async def complete(messages: Sequence[Message]) -> ModelReply:
+        request = CompletionRequest(messages, plan.params, sample_index=index, tools=functions)
         recorded = await context.ask(
             item, plan.target, request, instructions_hash=plan.instructions.sha256, fresh=fresh
         )
@@ -95,7 +95,7 @@ async def play(
 
     def environment() -> ShellEnvironment:
         setup = setup_of(bundle, limits=limits_of(params.command_timeout), labels=labels_of(item))
-        task = Task(setup, bundle.checker, bundle.expected_terminal)
+        task = ShellTask(setup, bundle.checker, bundle.expected_terminal)
         return shell_environment(task, plan.backend, command_seconds=params.command_timeout)
 
     try:
@@ -110,7 +110,7 @@ async def play(
         )
     except SetupRefused as refused:
         raise ItemFailed(f"the sandbox refuses the scenario: {refused}") from refused
-    return Played(episode, reused, functions)
+    return PlayedRollout(episode, reused, functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,9 @@ class RolloutStage:
     def __init__(self, params: RolloutParams) -> None:
         self._params = params
         self.most_open = settings.SANDBOX_SESSIONS
-        self._backend: Backend | None = None
+        self._backend: SandboxBackend | None = None
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         """Called once per shard: without a working sandbox the run ends here and says what to install."""
         self._backend = backend()
         return [run_target(run, self._params.model)]
@@ -180,6 +180,6 @@ class RolloutStage:
         return write
 
 
-def limits_of(command_seconds: float) -> Limits:
+def limits_of(command_seconds: float) -> SessionLimits:
     """The limits of a sandbox session whose commands may take so long."""
-    return Limits(output=OUTPUT_BYTES, command_seconds=command_seconds)
+    return SessionLimits(output=OUTPUT_BYTES, command_seconds=command_seconds)

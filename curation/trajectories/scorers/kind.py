@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
-from curation.runs.kinds import Estimate, Fact, Json, Kind, Pipeline, Stage
+from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.trajectories.filters import TrajectoryFilter
@@ -79,11 +79,11 @@ class ScoreRun(Kind[ScoreParams]):
         without = f" {counted(lack, 'trajectory')} got none, and the average is without them." if lack else ""
         return f"{scored} got the reward {run.params['name']}, {mean} on average.{without}"
 
-    def results(self, run: Run) -> Sequence[Fact]:
+    def results(self, run: Run) -> Sequence[RunFact]:
         if not run.result.get("scored"):
             return []
         url = f"{reverse('trajectory-list', args=[run.project.slug])}?reward={run.params['name']}"
         return [
-            Fact("Trajectories scored", f"{run.result['scored']:,} of {run.items_total:,}", url),
-            Fact(f"Mean of {run.params['name']}", number(run.result["mean"], 2)),
+            RunFact("Trajectories scored", f"{run.result['scored']:,} of {run.items_total:,}", url),
+            RunFact(f"Mean of {run.params['name']}", number(run.result["mean"], 2)),
         ]

@@ -16,12 +16,12 @@ from curation.web.outbound.addresses import WEBHOOKS
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.problems import Problem
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.protocol import HOME, MEBIBYTE, Fixture, Labels, Limits, Setup
+from sandbox.protocol import HOME, MEBIBYTE, Fixture, Labels, SessionLimits, Setup
 
 SECONDS, MOST_BYTES = 60.0, MEBIBYTE
 # The server is there and asks to wait, or a gateway before it finds none.
 BUSY = (429, 502, 503, 504)
-LIMITS = Limits(memory=512 * MEBIBYTE, output=MEBIBYTE, command_seconds=SECONDS)
+LIMITS = SessionLimits(memory=512 * MEBIBYTE, output=MEBIBYTE, command_seconds=SECONDS)
 _GIVEN, _FILE = "/srv/given.json", f"{HOME}/scorer.py"
 _RUN = f"""command -v python3 > /dev/null || exit 127
 python3 -c '

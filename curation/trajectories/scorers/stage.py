@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import ClassVar
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import reused_result
@@ -27,7 +27,7 @@ from curation.trajectories.imported.document import atif_of
 from curation.trajectories.imported.save import main_reward
 from curation.trajectories.models import Trajectory, TrajectoryText
 from curation.trajectories.params import matching_trajectories
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from curation.trajectories.scorers.params import ScoreParams, answer_of, positions_of, subjects_of
 from curation.trajectories.scorers.program import program_scores
 from judging.criteria import Criteria, Unscored, read_criteria
@@ -101,7 +101,7 @@ class ProgramStage(_ScoreStage):
 class RubricJob:
     row: Trajectory
     refusal: str
-    target: Target
+    target: EndpointTarget
     instructions: Instructions
     criteria: Criteria
 
@@ -110,7 +110,7 @@ class RubricStage(_ScoreStage):
     queue = "llm"
     most_open = MOST_OPEN_CALLS
 
-    def targets(self, run: Run) -> Sequence[Target]:
+    def targets(self, run: Run) -> Sequence[EndpointTarget]:
         return [run_target(run, self._params.model)]
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RubricJob]:
@@ -141,7 +141,7 @@ class RubricStage(_ScoreStage):
     ) -> tuple[float, str]:
         why = ""
         for attempt in range(1, TRIES + 1):
-            request = Request(messages, attempt=attempt, schema=job.criteria.schema())
+            request = CompletionRequest(messages, attempt=attempt, schema=job.criteria.schema())
             answered = await context.ask(item, job.target, request, instructions_hash=job.instructions.sha256)
             reused += [answered.call_id] if answered.cached else []
             try:
@@ -153,7 +153,7 @@ class RubricStage(_ScoreStage):
     def _messages(self, text: TrajectoryText, position: int, job: RubricJob) -> list[Json]:
         step = text.steps[position]
         until = position + 1 if self._params.subject == "step" else len(text.steps)
-        said = Recorded(text.steps[:until], text.document, {}).said()
+        said = RecordedTexts(text.steps[:until], text.document, {}).said()
         parts = [("session", render_history(said.messages))]
         if self._params.subject != "trajectory":
             parts.append((self._params.subject, answer_of(step)))

@@ -12,15 +12,15 @@ from curation.scenarios.bundles.document import setup_of, stored_bundle
 from curation.scenarios.models import Scenario
 from judging.statistics.rates import Interval
 from sandbox.agent.openenv_server import NotServed, ServedTask
-from sandbox.agent.shell_environment import Task
-from sandbox.protocol import Limits
+from sandbox.agent.shell_environment import ShellTask
+from sandbox.protocol import SessionLimits
 
 
 class AdmittedScenarios:
     """Those whose measured difficulty, the kept rate of rollouts, is within both ends of `rate`; all without one.
     `version` is the SHA-256 of their names and bundles: the same one serves the same tasks."""
 
-    def __init__(self, project: Project, limits: Limits, rate: Interval | None = None) -> None:
+    def __init__(self, project: Project, limits: SessionLimits, rate: Interval | None = None) -> None:
         admitted = Scenario.objects.of(project).for_rollout().order_by("name")
         if rate is not None:
             # What nobody has tried has a rate below 0.
@@ -43,4 +43,4 @@ class AdmittedScenarios:
             raise NotServed(f"The scenario {name!r} was edited or is no longer admitted: start the server again.")
         bundle = stored_bundle(row.text.bundle)
         setup = setup_of(bundle, limits=self._limits, labels=labels_of_server())
-        return ServedTask(name, Task(setup, bundle.checker, bundle.expected_terminal), row.bundle_sha256, row.axes)
+        return ServedTask(name, ShellTask(setup, bundle.checker, bundle.expected_terminal), row.bundle_sha256, row.axes)

@@ -21,7 +21,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 DRAWN = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
 
 
-class Text(NamedTuple):
+class BlockText(NamedTuple):
     """One text or picture of a step, named by its argument. `given` is as recorded. A `form` of None is decided by the
     content, and is `plain` for a text that is nothing special."""
 
@@ -60,11 +60,11 @@ class Text(NamedTuple):
             return Image(media_type, b"", address[:_LONGEST_ADDRESS])
 
 
-class Block(NamedTuple):
+class StepBlock(NamedTuple):
     """`title` is the function of a call. `extra` is that of an output, or what names a subagent."""
 
     kind: Kind
-    texts: Sequence[Text] = ()
+    texts: Sequence[BlockText] = ()
     title: str = ""
     extra: Mapping[str, Any] = NOTHING
 
@@ -87,22 +87,22 @@ class Block(NamedTuple):
         return next((error for error in found if error), "")
 
 
-def blocks_of(step: Step) -> list[Block]:
+def blocks_of(step: Step) -> list[StepBlock]:
     """Return the blocks in the order in which they happened: each call is followed by its results.
 
     A page makes those of thousands of steps, so lists are returned as they are.
     """
-    blocks: list[Block] = []
+    blocks: list[StepBlock] = []
     if reasoning := step.get("reasoning_content"):
-        blocks.append(Block("reasoning", [Text(reasoning)]))
+        blocks.append(StepBlock("reasoning", [BlockText(reasoning)]))
     message = _texts_of(step["message"], "blocks" if step["source"] == "agent" else None, "text")
     results = (step.get("observation") or {}).get("results") or ()
     calls = step.get("tool_calls") or ()
     if message or not (calls or results or reasoning):
-        blocks.append(Block("message", message or [Text("")]))
+        blocks.append(StepBlock("message", message or [BlockText("")]))
     for call in calls:
-        fields = [Text(one, one.form, one.name) for one in arguments_of(call["function_name"], call["arguments"])]
-        blocks.append(Block("call", fields, call["function_name"]))
+        fields = [BlockText(one, one.form, one.name) for one in arguments_of(call["function_name"], call["arguments"])]
+        blocks.append(StepBlock("call", fields, call["function_name"]))
         answered = call["tool_call_id"]
         for result in results:
             if result.get("source_call_id") == answered:
@@ -113,20 +113,20 @@ def blocks_of(step: Step) -> list[Block]:
     return blocks
 
 
-def _observed(result: Json) -> list[Block]:
+def _observed(result: Json) -> list[StepBlock]:
     texts = _texts_of(result.get("content") or "", None)
     references = result.get("subagent_trajectory_ref") or ()
-    output = [Block("output", texts, "", result.get("extra") or NOTHING)] if texts or not references else []
-    return [*output, *(Block("subagent", extra=reference) for reference in references)] if references else output
+    output = [StepBlock("output", texts, "", result.get("extra") or NOTHING)] if texts or not references else []
+    return [*output, *(StepBlock("subagent", extra=reference) for reference in references)] if references else output
 
 
-def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> list[Text]:
+def _texts_of(content: str | Sequence[Json], form: Form | None, plain: Form = "terminal") -> list[BlockText]:
     if isinstance(content, str):
-        return [Text(content, form, "", plain)] if content else []
+        return [BlockText(content, form, "", plain)] if content else []
     return [_part(part, form, plain) for part in content]
 
 
-def _part(part: Json, form: Form | None, plain: Form) -> Text:
+def _part(part: Json, form: Form | None, plain: Form) -> BlockText:
     if part["type"] == "text":
-        return Text(part["text"], form, "", plain)
-    return Text(part["source"], "image") if part["type"] == "image" else Text(as_json(part), "json")
+        return BlockText(part["text"], form, "", plain)
+    return BlockText(part["source"], "image") if part["type"] == "image" else BlockText(as_json(part), "json")

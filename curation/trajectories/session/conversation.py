@@ -9,21 +9,21 @@ from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
 from curation.imports.layouts.session import Json, Step
-from curation.trajectories.recorded import Recorded
-from curation.trajectories.session.blocks import Block, Kind, Text, blocks_of
+from curation.trajectories.recorded import RecordedTexts
+from curation.trajectories.session.blocks import BlockText, Kind, StepBlock, blocks_of
 from curation.web.text.figures import duration, money
 from curation.web.text.markup import with_signs
 from curation.web.text.parts import Form, command_of, is_edit, is_test
 from curation.web.text.transcript import (
     Excerpt,
-    Fact,
     Image,
     Landmark,
-    Piece,
-    Position,
     Source,
+    StepFact,
     StepState,
     Transcript,
+    TurnPiece,
+    TurnPosition,
     opening_spans,
     summary_line,
     trimmed_at,
@@ -39,7 +39,7 @@ class Field:
     """A text of a block with the name of its argument."""
 
     name: str
-    piece: Piece
+    piece: TurnPiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class BlockView:
     kind: Kind
     title: str
     fields: tuple[Field, ...]
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[StepFact, ...] = ()
     subagent: Subagent | None = None
 
     @property
@@ -76,7 +76,7 @@ class Exchange:
     who: str
     turns: str
     blocks: tuple[BlockView, ...]
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[StepFact, ...] = ()
     state: StepState | None = None
 
     @property
@@ -85,7 +85,7 @@ class Exchange:
         return self.turns.partition(" ")[0]
 
 
-class Conversation(Transcript[Exchange]):
+class StepConversation(Transcript[Exchange]):
     """Steps of ATIF. A turn is one text or picture of a step; `first` is the number of the first step."""
 
     view: ClassVar = CONVERSATION
@@ -98,28 +98,28 @@ class Conversation(Transcript[Exchange]):
 
     def __init__(
         self,
-        recorded: Recorded,
+        recorded: RecordedTexts,
         pk: int | str,
         *,
         first: int = 1,
         states: Sequence[StepState] = (),
-        at: Position | None = None,
+        at: TurnPosition | None = None,
     ) -> None:
         self.steps = recorded.steps
         self.states = states
         self.first = first
         self.inner = subagents_of(recorded.document)
-        self.blocks: list[list[Block]] = []
+        self.blocks: list[list[StepBlock]] = []
         self.first_turns: list[int] = []
-        self.texts_of_turns: list[Text] = []
+        self.texts_of_turns: list[BlockText] = []
         self._shown: dict[int, tuple[Form, str]] = {}
         turns: list[Mapping[str, object]] = []
         for position, step in enumerate(self.steps):
             blocks = blocks_of(step)
             texts = [text for block in blocks for text in block.texts]
             if not texts:  # links name a step by its first turn
-                texts = [Text("")]
-                blocks.append(Block("message", texts))
+                texts = [BlockText("")]
+                blocks.append(StepBlock("message", texts))
             self.blocks.append(blocks)
             self.first_turns.append(len(turns))
             self.texts_of_turns += texts
@@ -146,20 +146,20 @@ class Conversation(Transcript[Exchange]):
             state=self.states[place] if self.states else None,
         )
 
-    def _placed(self, position: int) -> Iterator[tuple[Block, range]]:
+    def _placed(self, position: int) -> Iterator[tuple[StepBlock, range]]:
         """Yield the blocks of a step, each with the turns of its texts."""
         turn = self.first_turns[position]
         for block in self.blocks[position]:
             yield block, range(turn, turn + len(block.texts))
             turn += len(block.texts)
 
-    def _view(self, block: Block, places: range) -> BlockView:
+    def _view(self, block: StepBlock, places: range) -> BlockView:
         fields = tuple(
             Field(with_signs(text.name), self.beginning(turn)) for text, turn in zip(block.texts, places, strict=True)
         )
-        facts = [Fact(error, "bad")] if (error := block.error) else []
+        facts = [StepFact(error, "bad")] if (error := block.error) else []
         if block.seconds:
-            facts.append(Fact(duration(block.seconds)))
+            facts.append(StepFact(duration(block.seconds)))
         found = self._subagent(block.extra) if block.kind == "subagent" else None
         title = found.title if found else str(block.extra.get("trajectory_path") or "")
         return BlockView(block.kind, with_signs(block.title or title), fields, tuple(facts), found)
@@ -188,7 +188,7 @@ class Conversation(Transcript[Exchange]):
             label, role = state.label if state else "", f"{self.number(position)} {step['source']}"
             yield Landmark(turn, role, self._line(blocks), tuple(marks), error, label)
 
-    def _line(self, blocks: Sequence[Block]) -> SafeString:
+    def _line(self, blocks: Sequence[StepBlock]) -> SafeString:
         """Return the action of a step: its first call, else its message."""
         call = next((block for block in blocks if block.kind == "call"), None)
         if call is None:
@@ -213,10 +213,10 @@ class Conversation(Transcript[Exchange]):
         position = self.turns[turn]["step"] if turn < len(self.turns) else None
         return position if isinstance(position, int) else None
 
-    def start_of(self, number: int) -> Position | None:
+    def start_of(self, number: int) -> TurnPosition | None:
         """Return where the step of this number begins, None if there is none."""
         turns = self.turns_of(number - self.first) if 0 <= number - self.first < len(self) else ()
-        return Position(turns[0]) if turns else None
+        return TurnPosition(turns[0]) if turns else None
 
     def turns_of(self, position: int) -> range:
         end = self.first_turns[position + 1] if position + 1 < len(self) else len(self.turns)
@@ -280,18 +280,18 @@ def _marks_of(calls: Sequence[tuple[str, Json]]) -> Iterator[str]:
         yield "test"
 
 
-def _metrics(steps: Sequence[Step], position: int) -> tuple[Fact, ...]:
+def _metrics(steps: Sequence[Step], position: int) -> tuple[StepFact, ...]:
     """Return tokens, cost and time of a step. The time is since the step before."""
     metrics = steps[position].get("metrics") or {}
     facts = []
     tokens = [metrics.get(name) for name in ("prompt_tokens", "completion_tokens")]
     if any(tokens):
-        facts.append(Fact(" → ".join("–" if count is None else f"{count:,}" for count in tokens), unit="tokens"))
+        facts.append(StepFact(" → ".join("–" if count is None else f"{count:,}" for count in tokens), unit="tokens"))
     if metrics.get("cost_usd"):
-        facts.append(Fact(money(metrics["cost_usd"])))
+        facts.append(StepFact(money(metrics["cost_usd"])))
     at, before = _moment(steps[position]), _moment(steps[position - 1]) if position else None
     if at and before and (seconds := (at - before).total_seconds()) >= 0.1:
-        facts.append(Fact(duration(seconds)))
+        facts.append(StepFact(duration(seconds)))
     return tuple(facts)
 
 

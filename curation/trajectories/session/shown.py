@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from curation.imports.layouts.session import Json
 from curation.projects.access import Access
 from curation.trajectories.models import Trajectory
-from curation.trajectories.recorded import Recorded
-from curation.trajectories.session.conversation import CONVERSATION, Conversation, subagents_of
+from curation.trajectories.recorded import RecordedTexts
+from curation.trajectories.session.conversation import CONVERSATION, StepConversation, subagents_of
 from curation.trajectories.session.states import labels_hidden, states_of
-from curation.trajectories.session.steps import TERMINAL, Session
+from curation.trajectories.session.steps import TERMINAL, TerminalTranscript
 from curation.trajectories.shell import commands_of, is_shell, positions_of
 from curation.web.problems import NotFound
-from curation.web.text.transcript import Position
+from curation.web.text.transcript import TurnPosition
 
-Shown = Session | Conversation
+Shown = TerminalTranscript | StepConversation
 
 
 def views_of(row: Trajectory) -> Sequence[str]:
@@ -28,7 +28,7 @@ def view_named(row: Trajectory, name: str) -> str:
     return name if name not in ("", usual) and name in views_of(row) else usual
 
 
-def shown_as(access: Access, row: Trajectory, view: str, *, at: Position | None = None) -> Shown:
+def shown_as(access: Access, row: Trajectory, view: str, *, at: TurnPosition | None = None) -> Shown:
     """Return a trajectory in one of its views. Needs its text and sample.
 
     The steps of a terminal are numbered from 0, the orientation; those of an imported run as its source counts them.
@@ -37,11 +37,13 @@ def shown_as(access: Access, row: Trajectory, view: str, *, at: Position | None 
     states = states_of(recorded, labels_hidden(access, row))
     if view == TERMINAL:
         positions = positions_of(recorded.steps)
-        return Session(row.text.turns, row.pk, at=at, positions=positions, states=states, commands=_commands(recorded))
-    return Conversation(recorded, row.pk, first=int(row.is_imported), states=states, at=at)
+        return TerminalTranscript(
+            row.text.turns, row.pk, at=at, positions=positions, states=states, commands=_commands(recorded)
+        )
+    return StepConversation(recorded, row.pk, first=int(row.is_imported), states=states, at=at)
 
 
-def subagent_of(row: Trajectory, path: Sequence[str], *, at: Position | None = None) -> Conversation:
+def subagent_of(row: Trajectory, path: Sequence[str], *, at: TurnPosition | None = None) -> StepConversation:
     """Return the session of a subagent: its place in the trajectory, then that of its own subagent, and so on."""
     document: Json = row.text.document
     for place in path:
@@ -49,10 +51,10 @@ def subagent_of(row: Trajectory, path: Sequence[str], *, at: Position | None = N
         if not place.isdecimal() or int(place) >= len(inner):
             raise NotFound(f"Trajectory {row.pk} has no such subagent.")
         document = inner[int(place)]
-    return Conversation(Recorded(document["steps"], document, {}), "-".join((str(row.pk), *path)), at=at)
+    return StepConversation(RecordedTexts(document["steps"], document, {}), "-".join((str(row.pk), *path)), at=at)
 
 
-def _commands(recorded: Recorded) -> dict[int, str]:
+def _commands(recorded: RecordedTexts) -> dict[int, str]:
     """Return the text of each step that only runs commands, by its position."""
     found = ((position, commands_of(step)) for position, step in enumerate(recorded.steps))
     return {position: "\n".join(commands) for position, commands in found if commands}

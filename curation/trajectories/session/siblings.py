@@ -15,7 +15,7 @@ from curation.trajectories.session.shown import Shown, shown_as
 from curation.trajectories.session.steps import TERMINAL
 from curation.web.ids import find
 from curation.web.text.figures import counted
-from curation.web.text.transcript import Excerpt, Source, Step, opening_spans, parts_of
+from curation.web.text.transcript import Excerpt, Source, TerminalStep, opening_spans, parts_of
 
 # A page lists this many siblings; the list of trajectories has all.
 MOST = 40
@@ -46,15 +46,15 @@ class Beside:
     """Two steps of the same number; None where one of the two has ended. `ended` names it once, at its end."""
 
     template: ClassVar[str] = "trajectories/session/_beside.html"
-    mine: Step | Exchange | None
-    theirs: Step | Exchange | None
+    mine: TerminalStep | Exchange | None
+    theirs: TerminalStep | Exchange | None
     of_mine: Source | None
     of_theirs: Source | None
     ended: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SiblingComparison:
     """The first `shared` steps are equal; `divergence` says what differs next, `rest` has the steps from there on."""
 
     other: Sibling
@@ -66,7 +66,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Siblings:
     all: list[Sibling]
-    comparison: Comparison | None
+    comparison: SiblingComparison | None
     next: Sibling | None
 
 
@@ -108,10 +108,10 @@ def compare_siblings(
     return Siblings(shown, comparison, None if following and following.current else following)
 
 
-def compare(mine: Shown, theirs: Shown, other: Sibling) -> Comparison:
+def compare(mine: Shown, theirs: Shown, other: Sibling) -> SiblingComparison:
     shared = shared_steps(mine, theirs)
     end = max(len(mine), len(theirs))
-    return Comparison(
+    return SiblingComparison(
         other=other,
         shared=shared,
         divergence=_divergence(mine, theirs, shared),

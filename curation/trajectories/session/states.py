@@ -3,16 +3,16 @@
 from collections.abc import Collection
 
 from curation.projects.access import Access
-from curation.samples.models import Status
-from curation.trajectories.models import Label, Marking, Trajectory
-from curation.trajectories.recorded import Recorded
+from curation.samples.models import SampleStatus
+from curation.trajectories.models import Marking, ProcessLabel, Trajectory
+from curation.trajectories.recorded import RecordedTexts
 from curation.web.text.transcript import StepState
 
 
 def labels_hidden(access: Access, row: Trajectory) -> frozenset[int]:
     """Return the positions of steps whose labels are other people's, while the review of the sample is blind."""
     sample = row.sample
-    if sample is None or sample.status != Status.PENDING or not access.project.settings.review.blind:
+    if sample is None or sample.status != SampleStatus.PENDING or not access.project.settings.review.blind:
         return frozenset()
     last: dict[str, int] = {}
     markings = Marking.objects.filter(trajectory=row, undone=False).order_by("id")
@@ -22,13 +22,13 @@ def labels_hidden(access: Access, row: Trajectory) -> frozenset[int]:
     return frozenset(int(position) for position, author in last.items() if author != access.user.pk)
 
 
-def states_of(recorded: Recorded, hidden: Collection[int] = ()) -> list[StepState]:
+def states_of(recorded: RecordedTexts, hidden: Collection[int] = ()) -> list[StepState]:
     """Return one state for each step, without the labels of the `hidden` positions."""
     learned, end = set(recorded.learned), len(recorded.kept)
     states: list[StepState] = []
     for position, step in enumerate(recorded.steps):
         mark = recorded.marks.get(str(position), {})
-        label = Label(mark["label"]) if mark.get("label") and position not in hidden else None
+        label = ProcessLabel(mark["label"]) if mark.get("label") and position not in hidden else None
         is_agent, is_cut = step["source"] == "agent", position >= end
         is_end = position + 1 == end < len(recorded.steps)
         is_context = is_agent and position not in learned

@@ -8,15 +8,15 @@ from curation.web.text.markup import code_html, without_colours
 from curation.web.text.parts import Form, is_edit, is_test
 from curation.web.text.transcript import (
     Excerpt,
-    Fact,
     Landmark,
-    Piece,
-    Position,
     Recorded,
     Source,
-    Step,
+    StepFact,
     StepState,
+    TerminalStep,
     Transcript,
+    TurnPiece,
+    TurnPosition,
     opening_spans,
     summary_line,
     trimmed_at,
@@ -31,7 +31,7 @@ SLOW = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StepTurns:
     """The turns of a step: the index of its action, and of the orientation or output that follows it."""
 
     number: int
@@ -44,7 +44,7 @@ class Place:
         return tuple(index for index in (self.action, self.output) if index is not None)
 
 
-class Session(Transcript[Step]):
+class TerminalTranscript(Transcript[TerminalStep]):
     """The turns of a trajectory in deploy format, as `TrajectoryText` keeps them; `pk` is the trajectory's."""
 
     view: ClassVar = TERMINAL
@@ -55,7 +55,7 @@ class Session(Transcript[Step]):
         turns: Sequence[Recorded],
         pk: int,
         *,
-        at: Position | None = None,
+        at: TurnPosition | None = None,
         positions: Sequence[int] = (),
         states: Sequence[StepState] = (),
         commands: Mapping[int, str] | None = None,
@@ -71,17 +71,17 @@ class Session(Transcript[Step]):
     def __len__(self) -> int:
         return len(self.places)
 
-    def opening(self, *, first: int = 0, until: int | None = None, around: int | None = None) -> Excerpt[Step]:
+    def opening(self, *, first: int = 0, until: int | None = None, around: int | None = None) -> Excerpt[TerminalStep]:
         """Return the steps `first` to `until`: all, or the first, the last and those near `around` or `at`."""
         around = self.opened_at() if around is None else around
         end = len(self) if until is None else min(until, len(self))
         return self.excerpt(first, end, opening_spans(first, end, around))
 
-    def entry(self, place: int, *, opened: bool = True) -> Step:
+    def entry(self, place: int, *, opened: bool = True) -> TerminalStep:
         step = self.places[place]
         command = None if step.action is None else self.beginning(step.action)
         output = self.beginning(step.output) if step.output is not None and self.text(step.output) else None
-        return Step(
+        return TerminalStep(
             number=step.number,
             turns=" ".join(map(str, step.turns)),
             prompt=step.prompt,
@@ -117,9 +117,9 @@ class Session(Transcript[Step]):
         """Return the step that the page must show: the one of a link, or that after which the session was trimmed."""
         return trimmed_at(self.states) if self.at is None else self.step_of(self.at.turn)
 
-    def start_of(self, number: int) -> Position | None:
+    def start_of(self, number: int) -> TurnPosition | None:
         """Return where the step of this number begins, None if there is none."""
-        return Position(self.places[number].turns[0]) if number < len(self) else None
+        return TurnPosition(self.places[number].turns[0]) if number < len(self) else None
 
     def number(self, place: int) -> int:
         return self.places[place].number
@@ -154,37 +154,37 @@ class Session(Transcript[Step]):
         ends = ("\n" if turn.get("kind") == "action" else "" for turn in self.turns)
         return "".join(self.raw_text(index) + end for index, end in enumerate(ends))
 
-    def beginning(self, turn: int) -> Piece:
+    def beginning(self, turn: int) -> TurnPiece:
         """As of any transcript; a command that is shown whole is highlighted."""
         piece = super().beginning(turn)
         text = self.text(turn)
         is_shell = self.turns[turn].get("kind") == "action" and text.partition(" ")[0] not in ENDINGS
         if not is_shell or piece.start or piece.left:
             return piece
-        return Piece(turn, code_html(text, self.marks(turn)))
+        return TurnPiece(turn, code_html(text, self.marks(turn)))
 
 
-def places_of(turns: Sequence[Recorded]) -> list[Place]:
+def places_of(turns: Sequence[Recorded]) -> list[StepTurns]:
     """Group turns into steps: an action and the output after it; any other turn is a step of its own."""
-    places: list[Place] = []
+    places: list[StepTurns] = []
     prompt = ""
     index = 0
     while index < len(turns):
         action = index if turns[index].get("kind") == "action" else None
         at = index + (action is not None)
         output = at if at < len(turns) and turns[at].get("kind") != "action" else None
-        places.append(Place(len(places), action, output, prompt if action is not None else ""))
+        places.append(StepTurns(len(places), action, output, prompt if action is not None else ""))
         if output is not None:
             prompt = str(turns[output].get("prompt") or "")
         index = at + (output is not None)
     return places
 
 
-def _facts(output: Recorded) -> tuple[Fact, ...]:
+def _facts(output: Recorded) -> tuple[StepFact, ...]:
     code, seconds = output.get("exit_code"), output.get("seconds")
-    facts = [Fact(f"exit {code}", "bad")] if isinstance(code, int) and code else []
+    facts = [StepFact(f"exit {code}", "bad")] if isinstance(code, int) and code else []
     if output.get("truncated"):
-        facts.append(Fact("output cut", "borderline"))
+        facts.append(StepFact("output cut", "borderline"))
     if isinstance(seconds, int | float) and seconds >= SLOW:
-        facts.append(Fact(f"{seconds:.1f}", unit="s"))
+        facts.append(StepFact(f"{seconds:.1f}", unit="s"))
     return tuple(facts)

@@ -16,10 +16,10 @@ from curation.trajectories.params import ShortenParams, matching_trajectories
 from curation.trajectories.replay.stage import limits_of_rollout, replay_refusal
 from curation.trajectories.rollout.record import RolledOut, record_episode
 from curation.trajectories.shell import action_of
-from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
-from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.episode import AgentEpisode, EpisodeLimits, Message, ModelReply, run_episode
+from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.errors import SetupRefused
-from sandbox.protocol import Limits
+from sandbox.protocol import SessionLimits
 
 NOTHING = "no step of it is known to be useless"
 CHUNK = 2000
@@ -88,18 +88,18 @@ def useless_steps(row: Trajectory) -> set[int]:
     )
 
 
-def _play(item: Item, bundle: Bundle, limits: Limits, commands: Sequence[str]) -> tuple[Episode, str]:
+def _play(item: Item, bundle: Bundle, limits: SessionLimits, commands: Sequence[str]) -> tuple[AgentEpisode, str]:
     """Return the episode of these commands, which no model says, and the name of the backend."""
     machine, said = backend(), iter(commands)
 
-    async def complete(messages: Sequence[Message]) -> Reply:
-        return Reply(f"```sh\n{next(said)}\n```")
+    async def complete(messages: Sequence[Message]) -> ModelReply:
+        return ModelReply(f"```sh\n{next(said)}\n```")
 
     def environment() -> ShellEnvironment:
         nonlocal said
         said = iter(commands)
         setup = setup_of(bundle, limits=limits, labels=labels_of(item))
-        task = Task(setup, bundle.checker, bundle.expected_terminal)
+        task = ShellTask(setup, bundle.checker, bundle.expected_terminal)
         return shell_environment(task, machine, command_seconds=limits.command_seconds)
 
     playing = run_episode(

@@ -24,7 +24,7 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class FilterControl:
     """A field of the filter form. `options` are (value, label) of a select; `more` are the further values of a repeated
     parameter, sent as hidden inputs."""
 
@@ -47,7 +47,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SortColumn:
     """A column that sorts the list; `aria_sort` is empty while it does not."""
 
     label: str
@@ -91,14 +91,14 @@ def tabs(path: str, params: ListParams, name: str, choices: Iterable[tuple[str, 
 
 def controls(
     labels: Mapping[str, str], sent: QueryDict, options: Mapping[str, Choices] | None = None
-) -> dict[str, Control]:
+) -> dict[str, FilterControl]:
     """The fields of the filter form with the values that were sent, even if they were refused."""
     fields = {}
     for name, label in labels.items():
         value, *more = sent.getlist(name) or [""]
         allowed = (options or {}).get(name, ())
         extra = [(value, words_of(value, allowed))] if allowed and value and value not in dict(allowed) else []
-        fields[name] = Control(name, label, value, (*allowed, *extra), tuple(more))
+        fields[name] = FilterControl(name, label, value, (*allowed, *extra), tuple(more))
     return fields
 
 
@@ -112,10 +112,10 @@ def chips(path: str, params: ListParams) -> tuple[Chip, ...]:
     )
 
 
-def column(path: str, params: ListParams, name: str, label: str, *, same_order: str = "") -> Column:
+def column(path: str, params: ListParams, name: str, label: str, *, same_order: str = "") -> SortColumn:
     """Largest first; a second click reverses the order, if the list has both. `same_order`: a sort that equals it."""
     sort = params.sort or params.sorts[0]
     current, down = sort.removeprefix("-") in (name, same_order), sort.startswith("-")
     following = name if (current and down) or f"-{name}" not in params.sorts else f"-{name}"
     aria = ("descending" if down else "ascending") if current else ""
-    return Column(label, params.url(path, sort=following), aria)
+    return SortColumn(label, params.url(path, sort=following), aria)

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from curation.web.text.markup import without_colours
 from curation.web.text.parts import LOOKED_AT, Form, form_of
-from curation.web.text.transcript import Excerpt, Landmark, Position, Recorded, Source, Transcript, Turn, summary_line
+from curation.web.text.transcript import (
+    Excerpt,
+    Landmark,
+    Recorded,
+    Source,
+    Transcript,
+    TranscriptTurn,
+    TurnPosition,
+    summary_line,
+)
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
 
@@ -27,7 +36,7 @@ _FAILED = re.compile(
 )
 
 
-class Chat(Transcript[Turn]):
+class Chat(Transcript[TranscriptTurn]):
     """Messages as the OpenAI API has them.
 
     In an `agent`'s history the first user message is the task, which is shown first, and later ones are output of
@@ -40,7 +49,7 @@ class Chat(Transcript[Turn]):
         source: Source | None = None,
         *,
         agent: bool = True,
-        at: Position | None = None,
+        at: TurnPosition | None = None,
     ) -> None:
         super().__init__(messages, source, at=at)
         users = (index for index, message in enumerate(messages) if message.get("role") == "user")
@@ -52,7 +61,7 @@ class Chat(Transcript[Turn]):
     def __len__(self) -> int:
         return len(self.turns)
 
-    def entry(self, place: int, *, opened: bool) -> Turn:
+    def entry(self, place: int, *, opened: bool) -> TranscriptTurn:
         index = self._order[place]
         return self.turn(index, body=self.piece(index) if opened else None, opened=opened)
 
@@ -84,7 +93,7 @@ class Chat(Transcript[Turn]):
         heads = (f"=== {turn} {message.get('role', '')} ===" for turn, message in enumerate(self.turns))
         return "\n\n".join(f"{head}\n{self.raw_text(turn)}" for turn, head in enumerate(heads))
 
-    def opening(self) -> Excerpt[Turn]:
+    def opening(self) -> Excerpt[TranscriptTurn]:
         """The task, the last turns and those near `at`, opened."""
         task = 0 if self._task is None else 1
         spans = [(0, task), (len(self) - LAST, len(self))]
@@ -103,11 +112,11 @@ class Chat(Transcript[Turn]):
             marks = ("command",) if blocks or calls else ()
             yield Landmark(index, role, summary_line(shown), marks, error)
 
-    def complete(self) -> list[Turn]:
+    def complete(self) -> list[TranscriptTurn]:
         """All turns with their whole texts, for pages that load nothing; the last two are opened unless long."""
         return [self.whole(index) for index in range(len(self))]
 
-    def whole(self, index: int) -> Turn:
+    def whole(self, index: int) -> TranscriptTurn:
         late = index >= len(self) - 2 and len(self.text(index)) <= FOLDED_OVER
         return self.turn(index, body=self.cut(index, 0, len(self.text(index))), opened=late)
 

@@ -56,7 +56,7 @@ Spans = Sequence[Span | Mark]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class AnswerSegment:
     """A part of an answer; `kind` is text, command (a shell block) or code (any other block). `line` is the number of
     its first line."""
 
@@ -104,9 +104,9 @@ def _sign(character: str) -> str:
     return character if 0x20 < code < 0x7F or character == " " else f"⟨U+{code:04X}⟩"
 
 
-def answer_segments(text: str, spans: Spans = ()) -> list[Segment]:
+def answer_segments(text: str, spans: Spans = ()) -> list[AnswerSegment]:
     """Split an answer into text and blocks, without the fences, and mark `spans` (characters of `text`) as leaks."""
-    segments: list[Segment] = []
+    segments: list[AnswerSegment] = []
     position = 0
     for language, block in fenced_blocks(text):
         fence = text.rfind("\n", 0, max(block.start - 1, 0)) + 1
@@ -118,7 +118,7 @@ def answer_segments(text: str, spans: Spans = ()) -> list[Segment]:
             else marked(block.script, shifted(spans, block.start))
         )
         line = text.count("\n", 0, block.start) + 1
-        segments.append(Segment("command" if shell else "code", html, line))
+        segments.append(AnswerSegment("command" if shell else "code", html, line))
         line_end = text.find("\n", block.end)
         position = len(text) if line_end < 0 else line_end + 1
     _add_text(segments, text, position, len(text), spans)
@@ -163,12 +163,12 @@ def found_spans(text: str, wanted: str) -> list[Span]:
     return [match.span() for match in re.finditer(re.escape(wanted), text, re.IGNORECASE)] if wanted else []
 
 
-def _add_text(segments: list[Segment], text: str, start: int, end: int, spans: Spans) -> None:
+def _add_text(segments: list[AnswerSegment], text: str, start: int, end: int, spans: Spans) -> None:
     inner = text[start:end]
     if inner.strip():
         start += len(inner) - len(inner.lstrip("\n"))
         line = text.count("\n", 0, start) + 1
-        segments.append(Segment("text", marked(inner.strip("\n"), shifted(spans, start)), line))
+        segments.append(AnswerSegment("text", marked(inner.strip("\n"), shifted(spans, start)), line))
 
 
 def shifted(spans: Spans, by: int) -> list[Mark]:

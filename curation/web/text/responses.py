@@ -7,7 +7,7 @@ from django.shortcuts import render
 
 from curation.web.ids import number
 from curation.web.problems import NotFound
-from curation.web.text.transcript import Position, Transcript
+from curation.web.text.transcript import Transcript, TurnPosition
 
 LONGEST_SEARCH = 200
 # Lines of an outline that a page gets at once.
@@ -26,11 +26,11 @@ def window_response(request: HttpRequest, transcript: Transcript[Any], *, empty:
     return render(request, "transcript/_excerpt.html", context)
 
 
-def position_in(request: HttpRequest) -> Position | None:
+def position_in(request: HttpRequest) -> TurnPosition | None:
     """Return the `turn` that must be shown, from its character `start` or its `line`; None if none is named."""
     if not request.GET.get("turn"):
         return None
-    return Position(number_in(request, "turn"), number_in(request, "start"), number_in(request, "line"))
+    return TurnPosition(number_in(request, "turn"), number_in(request, "start"), number_in(request, "line"))
 
 
 def piece_response(request: HttpRequest, transcript: Transcript[Any], turn: int) -> HttpResponse:

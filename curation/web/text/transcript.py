@@ -37,7 +37,7 @@ Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class TurnPosition:
     """A character of one turn's text that a page must show, or its line, counted from 1."""
 
     turn: int
@@ -60,7 +60,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TurnPiece:
     """A part of one turn's text, from character `start`. `next_start` is None for the last part; `left` in characters;
     `line` is the number of its first line."""
 
@@ -80,7 +80,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TranscriptTurn:
     """A chat message or a search result. `body` is None if it loads when the turn is opened; `size` in characters;
     `note` is shown beside the role. Of a search result, `first` is the character of the first of its `matches`."""
 
@@ -89,7 +89,7 @@ class Turn:
     role: str
     line: SafeString
     size: int
-    body: Piece | None = None
+    body: TurnPiece | None = None
     opened: bool = False
     matches: int = 0
     first: int = 0
@@ -101,7 +101,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StepFact:
     """A remark beside a step's command, such as its exit code."""
 
     text: str
@@ -110,17 +110,17 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TerminalStep:
     """A command in a terminal and its output. `note` is shown where there is no command; `turns` are the indexes of the
     recorded texts, with spaces between. `state` is that of a trajectory's step."""
 
     template: ClassVar[str] = "transcript/_step.html"
     number: int
-    command: Piece | None
-    output: Piece | None
+    command: TurnPiece | None
+    output: TurnPiece | None
     prompt: str = ""
     note: str = ""
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[StepFact, ...] = ()
     error: SafeString | None = None
     details: tuple[tuple[str, SafeString], ...] = ()
     turns: str = ""
@@ -167,7 +167,7 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Entry]):
+class TranscriptPart(Generic[Entry]):
     """Consecutive entries, or the gap between them and the next ones."""
 
     entries: tuple[Entry, ...] = ()
@@ -178,7 +178,7 @@ class Part(Generic[Entry]):
 class Excerpt(Generic[Entry]):
     """The part of a transcript that a page shows, of `total` entries and `size` characters."""
 
-    parts: list[Part[Entry]]
+    parts: list[TranscriptPart[Entry]]
     total: int
     size: int
     source: Source | None
@@ -207,11 +207,11 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TurnMatches:
     """The first turns that contain `wanted`, and the number of all that do."""
 
     wanted: str
-    turns: list[Turn]
+    turns: list[TranscriptTurn]
     total: int
 
 
@@ -221,7 +221,9 @@ class Transcript(ABC, Generic[Entry]):
     With `at`, the opening has that turn, and its text from shortly before that character.
     """
 
-    def __init__(self, turns: Sequence[Recorded], source: Source | None = None, *, at: Position | None = None) -> None:
+    def __init__(
+        self, turns: Sequence[Recorded], source: Source | None = None, *, at: TurnPosition | None = None
+    ) -> None:
         self.turns = turns
         self.source = source
         self.at = at if at is not None and at.turn < len(turns) else None
@@ -270,12 +272,12 @@ class Transcript(ABC, Generic[Entry]):
         parts = parts_of(start, end, spans, lambda place: self.entry(place, opened=opened))
         return Excerpt(parts, len(self), sum(map(len, map(self.raw_text, range(len(self.turns))))), self.source)
 
-    def turn(self, index: int, *, body: Piece | None = None, opened: bool = False) -> Turn:
+    def turn(self, index: int, *, body: TurnPiece | None = None, opened: bool = False) -> TranscriptTurn:
         text = self.text(index)
         note = "trained" if self.turns[index].get("train") else ""
-        return Turn(index, self.role(index), summary_line(text), len(text), body, opened, note=note)
+        return TranscriptTurn(index, self.role(index), summary_line(text), len(text), body, opened, note=note)
 
-    def piece(self, turn: int, start: int = 0, *, wanted: str = "") -> Piece:
+    def piece(self, turn: int, start: int = 0, *, wanted: str = "") -> TurnPiece:
         """Return up to `CHUNK` characters of a turn's text; by default from shortly before the required place: the
         first match, or `at`."""
         text = self.text(turn)
@@ -284,7 +286,7 @@ class Transcript(ABC, Generic[Entry]):
         start = min(max(start, 0), len(text)) or _line_before(text, first)
         return self.cut(turn, start, start + CHUNK, wanted=wanted)
 
-    def cut(self, turn: int, start: int, end: int, *, wanted: str = "") -> Piece:
+    def cut(self, turn: int, start: int, end: int, *, wanted: str = "") -> TurnPiece:
         """Return a turn's text from `start` to `end`, with the matches of `wanted` or the findings of the scan marked.
         Some forms are rendered only as a whole and without matches."""
         text, form = self.text(turn), self.form(turn)
@@ -297,9 +299,9 @@ class Transcript(ABC, Generic[Entry]):
         spans = found_spans(part, wanted) if wanted else shifted(marks, start)
         html = part_html(form, part, spans, "found" if wanted else "")
         line = text.count("\n", 0, start) + 1
-        return Piece(turn, html, form, start, end if left else None, left, line)
+        return TurnPiece(turn, html, form, start, end if left else None, left, line)
 
-    def beginning(self, turn: int) -> Piece:
+    def beginning(self, turn: int) -> TurnPiece:
         """Return the whole text, or the first lines of a long one, cut at the end of a line."""
         text = self.text(turn)
         if len(text) <= FIRST and text.count("\n") <= FIRST_LINES:
@@ -340,33 +342,35 @@ class Transcript(ABC, Generic[Entry]):
     def mark_prefix(self, turn: int) -> str:
         return f"scan-{self.source.noun}-{self.source.pk}-{turn}" if self.source else ""
 
-    def find(self, wanted: str) -> Found:
+    def find(self, wanted: str) -> TurnMatches:
         """Search all turns, ignoring case."""
         folded = wanted.casefold()
         found = [turn for turn in range(len(self.turns)) if folded and folded in self.text(turn).casefold()]
-        return Found(wanted, [self._match(turn, wanted) for turn in found[:MOST_FOUND]], len(found))
+        return TurnMatches(wanted, [self._match(turn, wanted) for turn in found[:MOST_FOUND]], len(found))
 
-    def _match(self, turn: int, wanted: str) -> Turn:
+    def _match(self, turn: int, wanted: str) -> TranscriptTurn:
         text = self.text(turn)
         spans = found_spans(text, wanted)
         at = max(spans[0][0] - LINE // 4, 0) if spans else 0
         first = spans[0][0] if spans else 0
-        return Turn(turn, self.role(turn), summary_line(text[at:]), len(text), matches=len(spans), first=first)
+        return TranscriptTurn(
+            turn, self.role(turn), summary_line(text[at:]), len(text), matches=len(spans), first=first
+        )
 
 
 def parts_of(
     start: int, end: int, spans: Iterable[tuple[int, int]], entry: Callable[[int], Entry]
-) -> list[Part[Entry]]:
+) -> list[TranscriptPart[Entry]]:
     """Return the entries of `start` to `end` that are in one of the spans, with gaps for the others."""
-    parts: list[Part[Entry]] = []
+    parts: list[TranscriptPart[Entry]] = []
     at = start
     for low, high in [*sorted(spans), (end, end)]:
         first, last = max(low, at), min(high, end)
         if first > at:
-            parts.append(Part(gap=Gap(at, min(first, end))))
+            parts.append(TranscriptPart(gap=Gap(at, min(first, end))))
             at = min(first, end)
         if first < last:
-            parts.append(Part(tuple(entry(place) for place in range(first, last))))
+            parts.append(TranscriptPart(tuple(entry(place) for place in range(first, last))))
             at = last
     return parts
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding
+from judging.leaks.record import RecordPlace
 
 ADMISSION = "admission"
 # Words that only somebody who knows the outcome puts before "fix", and words that anybody may.
@@ -114,7 +114,7 @@ _WITHHELD = re.compile(r"\b(?:hidden|merged|diff|patch|author|record|secret)\b")
 _PULL_NAME = re.compile(rf"\b{_PULL}\b", re.IGNORECASE)
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield admissions, except in the words of the history: it may call the task a pull request."""
     if _NAMED.search(case.answer) is None:
         return
@@ -126,16 +126,16 @@ def find(case: Case) -> Iterator[Found]:
                     continue
                 doubted = _DOUBT.search(case.answer, max(0, match.start() - 80), match.start())
                 if doubted is None and words not in case.history.lower:
-                    yield Found(ADMISSION, match.span(), _place(case, words), "the record as a whole")
+                    yield LeakFinding(ADMISSION, match.span(), _place(case, words), "the record as a whole")
 
 
-def _is_called_so(case: Case, words: str) -> bool:
+def _is_called_so(case: LeakCase, words: str) -> bool:
     """Whether the phrase names the task as the history does: "PR description" where a tag or sentence has it."""
     return (
         _PULL_NAME.search(words) is not None and _WITHHELD.search(words) is None and case.history.speaks_of_pull_request
     )
 
 
-def _place(case: Case, words: str) -> Place:
+def _place(case: LeakCase, words: str) -> RecordPlace:
     named = next((field for word, field in _FIELDS if word in words and case.record.texts[field]), "patch")
-    return Place(named, 0)
+    return RecordPlace(named, 0)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from judging.leaks.case import Case, Found, Span
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding, Span
+from judging.leaks.record import RecordPlace
 from judging.leaks.spelling import name_parts, squash
 
 ASSEMBLED = "assembled"
@@ -40,7 +40,7 @@ class _Quoted:
     rejoined: dict[str, Span]
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield names of the record that fragments of the answer's code spell, in one or more steps."""
     for script, offset in case.scripts:
         if _JOINING.search(script) is None:
@@ -55,10 +55,10 @@ def find(case: Case) -> Iterator[Found]:
             if span is None and reverses:
                 span = _spelled(name[::-1], fragments, script) or _in_sequence(name[::-1], quoted)
             if span is not None and case.is_secret(name):
-                yield Found(ASSEMBLED, (span[0] + offset, span[1] + offset), place, name)
+                yield LeakFinding(ASSEMBLED, (span[0] + offset, span[1] + offset), place, name)
 
 
-def _targets(case: Case) -> Iterator[tuple[str, Place]]:
+def _targets(case: LeakCase) -> Iterator[tuple[str, RecordPlace]]:
     for name, place in case.record.names.items():
         if len(name) >= 6:
             yield name, place

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding
+from judging.leaks.record import RecordPlace
 from judging.leaks.tokens import LITERAL, TEXT
 
 # A run of this many equal words is a copy; shorter runs are ordinary language.
@@ -15,13 +15,13 @@ _PLACEHOLDER = re.compile(r"\$?\{[^{}\n]{0,80}\}|%\(?\w{0,20}\)?[sdrifxvwq+]\b|%
 _WORD = re.compile(r"[A-Za-z0-9_]+(?:'[A-Za-z]+)?")
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield copied strings of the patch, and copied runs of words of the description and title."""
     yield from _copied_strings(case)
     yield from _copied_sentences(case)
 
 
-def _copied_strings(case: Case) -> Iterator[Found]:
+def _copied_strings(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield strings of the patch, cut at their placeholders, that the answer repeats and the history never showed."""
     plain = case.answer.lower()
     seen: set[str] = set()
@@ -35,10 +35,10 @@ def _copied_strings(case: Case) -> Iterator[Found]:
             seen.add(lower)
             if len(re.findall(r"[A-Za-z]{2,}", text)) >= 3 and lower not in case.history.lower:
                 start = plain.index(lower)
-                yield Found(LITERAL, (start, start + len(text)), Place("patch", match.start()))
+                yield LeakFinding(LITERAL, (start, start + len(text)), RecordPlace("patch", match.start()))
 
 
-def _copied_sentences(case: Case) -> Iterator[Found]:
+def _copied_sentences(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield runs of six or more words shared with the prose of the record and absent from the history."""
     words = list(_WORD.finditer(case.answer))
     lowered = [word[0].lower() for word in words]
@@ -60,5 +60,5 @@ def _copied_sentences(case: Case) -> Iterator[Found]:
                 end += 1
             if " ".join(run) not in shown:
                 span = words[position].start(), words[end - 1].end()
-                yield Found(TEXT, span, Place(origin.name, origin.offset + runs[run]))
+                yield LeakFinding(TEXT, span, RecordPlace(origin.name, origin.offset + runs[run]))
             position = end

@@ -13,8 +13,8 @@ from functools import lru_cache
 from itertools import accumulate
 from urllib.parse import unquote
 
-from judging.leaks.case import Case, Found, Span
-from judging.leaks.record import Place, RecordText
+from judging.leaks.case import LeakCase, LeakFinding, Span
+from judging.leaks.record import RecordPlace, RecordText
 from judging.leaks.rules import copies, names, values
 from judging.leaks.tokens import is_code_like
 from judging.leaks.vocabulary import is_ordinary
@@ -43,16 +43,16 @@ _LEET = str.maketrans("0134578@$!l", "oieastbasii")
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .,:|-]\w){4,80}(?!\w)")
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield encoded texts that, decoded, any of the rules for plain text would report."""
     decoded = [*_decoded(case.answer), *_lookalikes(case.answer)]
     for number, (place, words) in sorted(_leaks_in(case, [text for _, text in decoded]).items()):
-        yield Found(ENCODED, decoded[number][0], place, f"decoded: {words}")
+        yield LeakFinding(ENCODED, decoded[number][0], place, f"decoded: {words}")
     yield from _shifted(case)
     yield from _spelled_otherwise(case)
 
 
-def _leaks_in(case: Case, texts: Sequence[str]) -> dict[int, tuple[Place, str]]:
+def _leaks_in(case: LeakCase, texts: Sequence[str]) -> dict[int, tuple[RecordPlace, str]]:
     """Return the number of each text that leaks, with the place and the words of its first leak.
 
     The rules read all texts at once: an answer may have thousands, and each reading searches the whole record.
@@ -60,7 +60,7 @@ def _leaks_in(case: Case, texts: Sequence[str]) -> dict[int, tuple[Place, str]]:
     lines = [f"`{text}`" for text in texts]
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     part = case.part("\n".join(lines))
-    leaks: dict[int, tuple[Place, str]] = {}
+    leaks: dict[int, tuple[RecordPlace, str]] = {}
     for rule in (names.find, values.find, copies.find):
         for found in rule(part):
             words = part.answer[found.span[0] : found.span[1]]
@@ -73,7 +73,7 @@ def _leaks_in(case: Case, texts: Sequence[str]) -> dict[int, tuple[Place, str]]:
     return leaks
 
 
-def _place_of_piece(case: Case, word: str) -> Place | None:
+def _place_of_piece(case: LeakCase, word: str) -> RecordPlace | None:
     """A piece of a secret name is enough: nobody encodes a name without a reason."""
     if is_ordinary(word) or case.history.knows_word(word) or (not is_code_like(word) and is_common(word)):
         return None
@@ -155,7 +155,7 @@ _DECODERS: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
 )
 
 
-def _shifted(case: Case) -> Iterator[Found]:
+def _shifted(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield runs of letters that, reversed or shifted in the alphabet, are a secret name."""
     known = _by_shape(case.record)
     read: set[str] = set()
@@ -168,11 +168,13 @@ def _shifted(case: Case) -> Iterator[Found]:
         for text in (word, word[::-1], mirrored, mirrored[::-1]):
             found = _by_reading(case, known, text) if text != word or len(word) >= 5 else None
             if found is not None and word.lower() != found[0].lower():
-                yield Found(ENCODED, match.span(), found[1], f"decoded: {found[0]}")
+                yield LeakFinding(ENCODED, match.span(), found[1], f"decoded: {found[0]}")
                 break
 
 
-def _by_reading(case: Case, known: dict[str, list[tuple[str, Place]]], text: str) -> tuple[str, Place] | None:
+def _by_reading(
+    case: LeakCase, known: dict[str, list[tuple[str, RecordPlace]]], text: str
+) -> tuple[str, RecordPlace] | None:
     """Return the secret name that a text is, as it is or with all its letters shifted."""
     for name, place in known.get(_shape(text), ()):
         if name.lower() in _readings(text) and case.is_secret(name):
@@ -180,7 +182,7 @@ def _by_reading(case: Case, known: dict[str, list[tuple[str, Place]]], text: str
     return None
 
 
-def _spelled_otherwise(case: Case) -> Iterator[Found]:
+def _spelled_otherwise(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield secret names with digits for letters (`r3bu1ld`), or with a sign between their letters (`b.i.n.d`)."""
     names = _by_leet(case.record)
     for pattern, decode in ((_RUN, str), (_SPACED, _close_up)):
@@ -188,7 +190,7 @@ def _spelled_otherwise(case: Case) -> Iterator[Found]:
             name = names.get(decode(match[0]).lower().translate(_LEET))
             word = match[0].lower()
             if name is not None and name[0].lower() not in (word, word[::-1]) and case.is_secret(name[0]):
-                yield Found(ENCODED, match.span(), name[1], f"decoded: {name[0]}")
+                yield LeakFinding(ENCODED, match.span(), name[1], f"decoded: {name[0]}")
 
 
 def _close_up(text: str) -> str:
@@ -196,14 +198,14 @@ def _close_up(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _by_leet(record: RecordText) -> dict[str, tuple[str, Place]]:
+def _by_leet(record: RecordText) -> dict[str, tuple[str, RecordPlace]]:
     names = [(name, place) for name, place in record.names.items() if len(name) >= 5]
     return {name.lower().translate(_LEET): (name, place) for name, place in names}
 
 
 @lru_cache(maxsize=64)
-def _by_shape(record: RecordText) -> dict[str, list[tuple[str, Place]]]:
-    found: dict[str, list[tuple[str, Place]]] = {}
+def _by_shape(record: RecordText) -> dict[str, list[tuple[str, RecordPlace]]]:
+    found: dict[str, list[tuple[str, RecordPlace]]] = {}
     for name, place in record.names.items():
         if len(name) >= 5:
             found.setdefault(_shape(name), []).append((name, place))

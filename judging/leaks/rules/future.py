@@ -4,15 +4,15 @@ never shown, a newer package, a patch by its address, `gh pr view`. These need n
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding
+from judging.leaks.record import RecordPlace
 from judging.leaks.spelling import squash
 from judging.leaks.vocabulary import GENERIC_PARTS
 from judging.shell.words import word_set
 
 FUTURE = "future"
 # No words of the record are needed.
-_NOWHERE = Place("", 0)
+_NOWHERE = RecordPlace("", 0)
 _GIT_FETCHES = word_set("fetch pull ls-remote")
 _GIT_READS = word_set(
     "show log diff checkout switch restore cherry-pick format-patch cat-file revert merge rebase reset archive "
@@ -60,7 +60,7 @@ _REGISTRY_INSTALLS = word_set("npm yarn pnpm bun gem cargo go composer luarocks 
 _SPECIFIER = re.compile(r"[=<>~!@\[:]")
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield the commands that ask for later states of the repository."""
     own = _own_names(case)
     for (name, *arguments), span in case.programs:
@@ -70,16 +70,16 @@ def find(case: Case) -> Iterator[Found]:
             or (name in _FORGES and arguments[:1] and arguments[0] in _FORGES[name])
             or (name in _MANAGERS | _RUNNERS and _brings_own(case, name, arguments, own))
         ):
-            yield Found(FUTURE, span, _NOWHERE)
+            yield LeakFinding(FUTURE, span, _NOWHERE)
     for script, offset in case.scripts:
         if _READS_URL.search(script) is None:
             continue
         for match in _URL.finditer(script):
             if _is_of_the_project(case, match[0], own):
-                yield Found(FUTURE, (match.start() + offset, match.end() + offset), _NOWHERE)
+                yield LeakFinding(FUTURE, (match.start() + offset, match.end() + offset), _NOWHERE)
 
 
-def _git_looks_ahead(case: Case, arguments: list[str], own: frozenset[str]) -> bool:
+def _git_looks_ahead(case: LeakCase, arguments: list[str], own: frozenset[str]) -> bool:
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         rest = rest[2:] if rest[0] in ("-C", "-c") else rest[1:]
@@ -100,7 +100,7 @@ def _git_looks_ahead(case: Case, arguments: list[str], own: frozenset[str]) -> b
     )
 
 
-def _brings_own(case: Case, name: str, arguments: list[str], own: frozenset[str]) -> bool:
+def _brings_own(case: LeakCase, name: str, arguments: list[str], own: frozenset[str]) -> bool:
     """Whether a package manager brings another version of the project than the one that is checked out."""
     plain = [re.sub(r"^-D\w+=", "", word) for word in arguments]
     named = [word for word in plain if not word.startswith("-") and _names_own(word, own)]
@@ -125,7 +125,7 @@ def _names_own(word: str, own: frozenset[str]) -> bool:
     return any(squash(part) in own or part.split("-")[0] in own for part in bare if part)
 
 
-def _is_of_the_project(case: Case, url: str, own: frozenset[str]) -> bool:
+def _is_of_the_project(case: LeakCase, url: str, own: frozenset[str]) -> bool:
     """Whether an address is that of a change, or of the project's own code, and nothing in the history gave it."""
     if url in case.history.text:
         return False
@@ -136,7 +136,7 @@ def _is_of_the_project(case: Case, url: str, own: frozenset[str]) -> bool:
     return _CHANGE.search(url) is not None or any(squash(part).removesuffix(".git") in own for part in parts)
 
 
-def _own_names(case: Case) -> frozenset[str]:
+def _own_names(case: LeakCase) -> frozenset[str]:
     """The project's name in the forms that registries use, without hyphens and underscores."""
     folders = [path.split("/")[0] for path in case.record.paths if "/" in path]
     names = {case.history.repository_name, *(f.lower() for f in folders if f not in GENERIC_PARTS)}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from judging.leaks.case import Case, Found, Span
+from judging.leaks.case import LeakCase, LeakFinding, Span
 from judging.leaks.record import Hunk
 from judging.leaks.spelling import is_same_path, normal_path
 from judging.leaks.tokens import has_extension
@@ -68,7 +68,7 @@ _BESIDE = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class NamedLines:
     """Lines that an answer names, 1-based and inclusive. `exact` is one line that is changed or spoken of."""
 
     span: Span
@@ -87,12 +87,12 @@ class Position:
         return not (round_edges and width >= 20)
 
 
-def positions(case: Case) -> tuple[Position, ...]:
+def positions(case: LeakCase) -> tuple[NamedLines, ...]:
     """Return the lines that an answer names or asks for, and the counts that look like them."""
     return tuple(position for position, _ in _located(case))
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield lines inside a hunk of the patch, of a file that nothing in the history opened or numbered there."""
     lines = [line for line, _ in case.record.old_lines if len(line) >= 20]
     if sum(line in case.history.text for line in lines) >= max(2, len(lines) / 2):
@@ -105,10 +105,10 @@ def find(case: Case) -> Iterator[Found]:
         )
         if hunk is not None and not _is_near(case, position) and not _was_shown(case, hunk.path, position):
             start, end = hunk.spans[0]
-            yield Found(LINE, position.span, hunk.place, f"{hunk.path}, lines {start} to {end}")
+            yield LeakFinding(LINE, position.span, hunk.place, f"{hunk.path}, lines {start} to {end}")
 
 
-def _located(case: Case) -> Iterator[tuple[Position, tuple[str, ...]]]:
+def _located(case: LeakCase) -> Iterator[tuple[NamedLines, tuple[str, ...]]]:
     """Yield positions with the files that are named beside them: in the same script, or in the same line of prose."""
     for script, offset in case.scripts:
         paths = _paths(script)
@@ -121,7 +121,7 @@ def _located(case: Case) -> Iterator[tuple[Position, tuple[str, ...]]]:
         yield position, _beside(case, position) if position.is_specific else ()
 
 
-def _beside(case: Case, position: Position) -> tuple[str, ...]:
+def _beside(case: LeakCase, position: NamedLines) -> tuple[str, ...]:
     """Return the record's files that the same line of prose names."""
     start, end = position.span
     before = case.answer[max(0, start - _BESIDE) : start].rpartition("\n")[2]
@@ -134,11 +134,11 @@ def _paths(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(normal_path(run) for run in runs if _ENDING.search(run)))
 
 
-def _ours(case: Case, paths: tuple[str, ...]) -> tuple[str, ...]:
+def _ours(case: LeakCase, paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(path for path in paths if any(is_same_path(path, known) for known in case.record.paths))
 
 
-def _in_script(script: str, offset: int) -> Iterator[Position]:
+def _in_script(script: str, offset: int) -> Iterator[NamedLines]:
     if not any(char.isdigit() for char in script):
         return
     edits = _EDITS.search(script) is not None
@@ -146,7 +146,7 @@ def _in_script(script: str, offset: int) -> Iterator[Position]:
         for match in pattern.finditer(script):
             first, last = _ends(match)
             span = match.start() + offset, match.end() + offset
-            yield Position(span, first, last, pattern is _COUNT, edits and first == last)
+            yield NamedLines(span, first, last, pattern is _COUNT, edits and first == last)
         # Blanks, so that the next pattern reads no number twice and every offset stays.
         script = pattern.sub(lambda match: " " * len(match[0]), script)
 
@@ -163,23 +163,23 @@ def _ends(match: re.Match[str]) -> tuple[int, int]:
     return first, first + last if given.get("plus") else last
 
 
-def _in_words(case: Case) -> Iterator[Position]:
+def _in_words(case: LeakCase) -> Iterator[NamedLines]:
     for pattern in _SAID:
         for match in pattern.finditer(case.answer):
             if not has_extension(match.groupdict().get("ending") or ".py"):
                 continue  # `value.method(37)`
             first = int(match["a"])
             last = int(match.groupdict().get("b") or first)
-            yield Position(match.span(), first, last, exact=first == last)
+            yield NamedLines(match.span(), first, last, exact=first == last)
     for number in case.numbers:
         at, end = number.span
         before = _BEFORE_SAID.search(case.answer, max(0, at - 24), at) if number.said else None
         if number.said and (before or _AFTER_SAID.match(case.answer, end)):
             line = int(number.value)
-            yield Position(number.span, line, line, exact=True)
+            yield NamedLines(number.span, line, line, exact=True)
 
 
-def _is_in(position: Position, hunk: Hunk) -> bool:
+def _is_in(position: NamedLines, hunk: Hunk) -> bool:
     return any(position.first <= end + _MARGIN and position.last >= start - _MARGIN for start, end in hunk.spans)
 
 
@@ -187,7 +187,7 @@ def _is_named(path: str, named: tuple[str, ...]) -> bool:
     return not named or any(is_same_path(name, path) for name in named)
 
 
-def _was_shown(case: Case, path: str, position: Position) -> bool:
+def _was_shown(case: LeakCase, path: str, position: NamedLines) -> bool:
     """Whether the history opened the file there, or so near that a page of this length comes next."""
     near = max(_NEXT, position.last - position.first)
     for opening in case.history.openings(path):
@@ -200,7 +200,7 @@ def _was_shown(case: Case, path: str, position: Position) -> bool:
     return False
 
 
-def _is_near(case: Case, position: Position) -> bool:
+def _is_near(case: LeakCase, position: NamedLines) -> bool:
     """Whether the history gives such a line. One that is changed or spoken of must be there itself."""
     if position.exact and position.first % 10:
         return position.first in case.history.line_numbers

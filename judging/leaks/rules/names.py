@@ -7,8 +7,8 @@ shows them. In the thought before the command they are leaks: nothing has shown 
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found, Span
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding, Span
+from judging.leaks.record import RecordPlace
 from judging.leaks.spelling import is_generic_path, is_same_path, normal_path
 from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, is_code_like, search_patterns
 from judging.leaks.uses import Use
@@ -24,23 +24,23 @@ _VAGUE = word_set("class function import const return error test tests file file
 _LONG_LITERAL = 5
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield leaked tokens, one for each place in the answer."""
     for _, found in check(case):
         yield from found
 
 
-def find_imports(case: Case) -> Iterator[Found]:
+def find_imports(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield modules of the record that `from package import module` names."""
     names = _Names(case)
     for match in _IMPORTED.finditer(case.answer):
         for name in re.finditer(r"\w+", match["names"]):
             path = f"{match['package'].replace('.', '/')}/{name[0]}.py"
             if (place := names.leaked_path(path)) is not None:
-                yield Found(PATH, (match.start("names") + name.start(), match.start("names") + name.end()), place)
+                yield LeakFinding(PATH, (match.start("names") + name.start(), match.start("names") + name.end()), place)
 
 
-def check(case: Case) -> Iterator[tuple[AnswerToken, list[Found]]]:
+def check(case: LeakCase) -> Iterator[tuple[AnswerToken, list[LeakFinding]]]:
     """Yield every checkable token with its leaks; those without any count for the leak score."""
     names = _Names(case)
     for token in answer_tokens(case.answer):
@@ -53,7 +53,7 @@ def check(case: Case) -> Iterator[tuple[AnswerToken, list[Found]]]:
 
 
 class _Names:
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: LeakCase) -> None:
         self.case = case
         self.history = case.history
         self.record = case.record
@@ -75,18 +75,18 @@ class _Names:
             return "." not in token.text or not self._is_library(token.text.split(".", 1)[0])
         return True
 
-    def leaks(self, token: AnswerToken) -> Iterator[Found]:
+    def leaks(self, token: AnswerToken) -> Iterator[LeakFinding]:
         place = self._place(token)
         if place is None:
             return
         printed = token.kind in (PATH, IDENTIFIER) and self._would_be_found(token.text)
         for span in token.spans:
             if not printed:
-                yield Found(token.kind, span, place)
+                yield LeakFinding(token.kind, span, place)
             elif self._is_foreseen(span):
-                yield Found(FORESIGHT, span, place)
+                yield LeakFinding(FORESIGHT, span, place)
 
-    def _place(self, token: AnswerToken) -> Place | None:
+    def _place(self, token: AnswerToken) -> RecordPlace | None:
         if token.kind == PATH:
             return self.leaked_path(normal_path(token.text))
         if token.kind == LITERAL:
@@ -107,7 +107,7 @@ class _Names:
     def _is_library(self, root: str) -> bool:
         return is_library_root(root) or self.case.is_library_name(root)
 
-    def leaked_path(self, path: str) -> Place | None:
+    def leaked_path(self, path: str) -> RecordPlace | None:
         for part in _path_ends(path):
             place = self.record.find_path(part)
             if place is not None:
@@ -118,7 +118,7 @@ class _Names:
                 return None if known or self.case.by_convention(path) else place
         return None
 
-    def _leaked_name(self, name: str) -> Place | None:
+    def _leaked_name(self, name: str) -> RecordPlace | None:
         if name.startswith("--"):
             word = name.strip("-")
             if "-" not in word and (is_common(word) or self.history.knows_word(word)):
@@ -131,7 +131,7 @@ class _Names:
             return None
         return place
 
-    def _dotted_place(self, name: str) -> Place | None:
+    def _dotted_place(self, name: str) -> RecordPlace | None:
         """A dotted name leaks as a whole only if its parts are not all known; a module may be written as a path."""
         as_path = name.replace(".", "/")
         for known in self.record.paths:
@@ -152,7 +152,7 @@ class _Names:
         root = name.split(".", 1)[0]
         return None if root in ("self", "cls", "this") else self.record.find(name)
 
-    def _leaked_literal(self, text: str) -> Place | None:
+    def _leaked_literal(self, text: str) -> RecordPlace | None:
         plain = text.strip()
         words = [
             word for word in re.findall(r"[A-Za-z_]{2,}", plain) if not is_ordinary(word) and not self._is_foreign(word)

@@ -7,8 +7,8 @@ or of common words, or is so broad that it fits anything.
 import re
 from collections.abc import Iterator, Set
 
-from judging.leaks.case import Case, Found, Span
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding, Span
+from judging.leaks.record import RecordPlace
 from judging.leaks.spelling import name_parts
 from judging.leaks.tokens import has_extension, is_code_like, search_patterns
 from judging.leaks.vocabulary import GENERIC_PARTS, is_ordinary
@@ -27,19 +27,19 @@ _CUT = re.compile(r"(?<![\w$.-])[A-Za-z_$][\w$]{5,80}(?![\w$(])")
 _MOST = 400
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield patterns that fit secret names, then identifiers that are a cut secret name."""
     targets = [(name, place) for name, place in case.record.names.items() if len(name) >= 5]
     for text, span in _candidates(case):
         for part in re.split(r"\\?\|", text):
             found = _fit(case, part.strip(), targets)
             if found is not None:
-                yield Found(PATTERN, span, found[1], found[0])
+                yield LeakFinding(PATTERN, span, found[1], found[0])
                 break
     yield from _cut_names(case, targets)
 
 
-def _candidates(case: Case) -> Iterator[tuple[str, Span]]:
+def _candidates(case: LeakCase) -> Iterator[tuple[str, Span]]:
     seen: set[str] = set()
     for match in _WORD.finditer(case.answer):
         text = match[0].strip("'\"`")
@@ -58,7 +58,7 @@ def _is_pattern(text: str) -> bool:
     return bool(signs - {"."}) or (signs == {"."} and "/" not in text and not has_extension(text))
 
 
-def _fit(case: Case, text: str, targets: list[tuple[str, Place]]) -> tuple[str, Place] | None:
+def _fit(case: LeakCase, text: str, targets: list[tuple[str, RecordPlace]]) -> tuple[str, RecordPlace] | None:
     text = text.rsplit("/", 1)[-1] if "/" in text and " " not in text else text
     pieces = _pieces(text)
     letters = sum(map(len, pieces))
@@ -101,17 +101,17 @@ def _compiled(text: str, pieces: list[str]) -> Iterator[re.Pattern[str]]:
             continue
 
 
-def _is_explained(case: Case, pieces: list[str]) -> bool:
+def _is_explained(case: LeakCase, pieces: list[str]) -> bool:
     """Whether the history or everyday language has every piece of a pattern."""
     return all(_knows(case, piece) for piece in pieces)
 
 
-def _knows(case: Case, piece: str) -> bool:
+def _knows(case: LeakCase, piece: str) -> bool:
     parts = [part for part in name_parts(piece) if len(part) >= 2]
     return all(case.history.knows_part(part) or part in GENERIC_PARTS or part in ("test", "tests") for part in parts)
 
 
-def _is_telling(case: Case, pieces: list[str], name: str) -> bool:
+def _is_telling(case: LeakCase, pieces: list[str], name: str) -> bool:
     """Whether a pattern was made for this name rather than from a word that is in the air."""
     stem = name.rsplit(".", 1)[0] if has_extension(name) else name
     own = [piece for piece in pieces if not has_extension(f"x.{piece}") or len(piece) > 4]
@@ -135,7 +135,7 @@ def _is_cut(piece: str, parts: list[str]) -> bool:
     return not is_common(bare) and not begins_common(bare)
 
 
-def _cut_names(case: Case, targets: list[tuple[str, Place]]) -> Iterator[Found]:
+def _cut_names(case: LeakCase, targets: list[tuple[str, RecordPlace]]) -> Iterator[LeakFinding]:
     names = "\n".join(name for name, _ in targets)
     words: dict[str, Span] = {}
     for match in _CUT.finditer(case.answer):
@@ -145,11 +145,11 @@ def _cut_names(case: Case, targets: list[tuple[str, Place]]) -> Iterator[Found]:
         if word in names and word not in case.record.names and _was_cut(case, word, searched):
             for name, place in targets:
                 if word in name and len(word) >= len(name) / 2 and case.is_secret(name):
-                    yield Found(PATTERN, span, place, name)
+                    yield LeakFinding(PATTERN, span, place, name)
                     break
 
 
-def _was_cut(case: Case, word: str, searched: Set[str]) -> bool:
+def _was_cut(case: LeakCase, word: str, searched: Set[str]) -> bool:
     """Whether a part of a name is no name of its own that history or language suggest. Who searches for a name in the
     form of code takes it for one of the repository's."""
     if not is_code_like(word) or is_ordinary(word) or case.history.knows(word) or case.record.find(word) is not None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from judging.leaks.case import Case, Found
-from judging.leaks.record import Place, RecordText
+from judging.leaks.case import LeakCase, LeakFinding
+from judging.leaks.record import RecordPlace, RecordText
 from judging.leaks.tokens import is_code_like
 from judging.leaks.vocabulary import STANDARDS, is_ordinary
 from judging.leaks.words import VERY_COMMON, is_common, stem
@@ -35,10 +35,10 @@ class Sentence:
 
     stems: dict[str, float]
     text: str
-    place: Place
+    place: RecordPlace
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield sentences of the answer's prose that share enough rare words with one sentence of the record."""
     sentences = _sentences(case.record)
     if not sentences:
@@ -55,7 +55,7 @@ def find(case: Case) -> Iterator[Found]:
             unknown = [s for s in shared if s not in case.history.stems]
             if len(unknown) >= _FEWEST and sum(sentence.stems[s] for s in unknown) >= enough:
                 lead = len(match[0]) - len(match[0].lstrip())
-                yield Found(REWORDING, (match.start() + lead, match.end()), sentence.place, sentence.text)
+                yield LeakFinding(REWORDING, (match.start() + lead, match.end()), sentence.place, sentence.text)
                 break
 
 
@@ -69,12 +69,12 @@ def _sentences(record: RecordText) -> tuple[Sentence, ...]:
         sentences = list(_SENTENCE.finditer(text))
         # A rewording may join two sentences.
         for one, other in zip(sentences, [*sentences[1:], *sentences[-1:]], strict=True):
-            found.append(_sentence(text[one.start() : other.end()], Place(field, one.start())))
-    found += [_sentence(m[1], Place("patch", m.start(1))) for m in _COMMENT.finditer(record.texts["patch"])]
+            found.append(_sentence(text[one.start() : other.end()], RecordPlace(field, one.start())))
+    found += [_sentence(m[1], RecordPlace("patch", m.start(1))) for m in _COMMENT.finditer(record.texts["patch"])]
     return tuple(sentence for sentence in found if len(sentence.stems) >= _FEWEST)
 
 
-def _sentence(text: str, place: Place) -> Sentence:
+def _sentence(text: str, place: RecordPlace) -> Sentence:
     weights = {}
     for word in _WORD.findall(text):
         if is_code_like(word) and is_ordinary(word):

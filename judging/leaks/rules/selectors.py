@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from judging.leaks.case import Case, Found
+from judging.leaks.case import LeakCase, LeakFinding
 from judging.leaks.rules.patterns import PATTERN
 from judging.leaks.spelling import words_of_test
 from judging.leaks.words import VERY_COMMON, is_common
@@ -17,7 +17,7 @@ _LEADING = 4
 _BETWEEN = re.compile(r"::|[/.#|:,=*()]|\b(?:and|or|not)\b")
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield words of a test run that are in the name of a test of the record, in their order."""
     tests = case.record.tests
     for words, span in case.programs if tests else ():
@@ -28,10 +28,10 @@ def find(case: Case) -> Iterator[Found]:
             said = " ".join(parts)
             if _is_telling(case, parts, said in tests) and (name := _named(said, tests)):
                 at = max(case.answer.find(part, *span), span[0])
-                yield Found(PATTERN, (at, at + len(part)), tests[name], name)
+                yield LeakFinding(PATTERN, (at, at + len(part)), tests[name], name)
 
 
-def _is_telling(case: Case, parts: list[str], whole: bool) -> bool:
+def _is_telling(case: LeakCase, parts: list[str], whole: bool) -> bool:
     """Whether the history does not explain a selector: a rare word, or one that is not everyday among several words or
     in a whole name."""
     common = VERY_COMMON // 3 if len(parts) > 1 or whole else 4000

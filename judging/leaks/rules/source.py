@@ -4,7 +4,7 @@ import keyword
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found, Span
+from judging.leaks.case import LeakCase, LeakFinding, Span
 from judging.leaks.vocabulary import is_ordinary
 from judging.leaks.words import is_common
 
@@ -19,7 +19,7 @@ _REPLACES = re.compile(r"(?:replace\(|\bsub\(|old_str\W{1,6}|old_string\W{1,6})\
 _CODE = re.compile(r"[=(\[<>{.:;+*]")
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield whole lines of the old source, and quoted parts of one, that the history never showed."""
     old = [
         (squashed, place, line) for line, place in case.record.old_lines if len(squashed := _squash(line)) >= _SHORTEST
@@ -34,7 +34,7 @@ def find(case: Case) -> Iterator[Found]:
         told.add(squashed)
         if not case.history.has_source(squashed):
             at = answer.index(squashed)
-            yield Found(SOURCE, (offsets[at], offsets[at + len(squashed) - 1] + 1), place, line[:120])
+            yield LeakFinding(SOURCE, (offsets[at], offsets[at + len(squashed) - 1] + 1), place, line[:120])
     for text, span, replaced in _quotes(case.answer):
         squashed = _squash(text)
         specific = _is_specific(text)
@@ -43,7 +43,7 @@ def find(case: Case) -> Iterator[Found]:
         for whole, place, line in old:
             # Text that an edit replaces must be in the file, so there a plain line is enough, as a whole.
             if whole not in told and (squashed in whole if specific else squashed == whole):
-                yield Found(SOURCE, span, place, line[:120])
+                yield LeakFinding(SOURCE, span, place, line[:120])
                 break
 
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found
-from judging.leaks.record import Place
+from judging.leaks.case import LeakCase, LeakFinding
+from judging.leaks.record import RecordPlace
 from judging.leaks.words import VERY_COMMON, is_common, stem
 from judging.shell.words import word_set
 
@@ -18,7 +18,7 @@ _FILLERS = word_set(
 _ENOUGH_IN_ORDER, _SHARED = 4, 0.6
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield names of own work that are the title of the record, in whole or for the most part."""
     title = _stems(case.record.texts["title"])
     if len(title) < 3:
@@ -27,10 +27,10 @@ def find(case: Case) -> Iterator[Found]:
         if words[0] not in ("git", "gh", "glab", "hub", "hg", "svn", "jj") or not _NAMING & set(words[1:4]):
             continue
         if any(_is_title(case, _stems(_without_option(word)), title) for word in words[2:]):
-            yield Found(TITLE, span, Place("title", 0), case.record.texts["title"])
+            yield LeakFinding(TITLE, span, RecordPlace("title", 0), case.record.texts["title"])
 
 
-def _is_title(case: Case, said: list[str], title: list[str]) -> bool:
+def _is_title(case: LeakCase, said: list[str], title: list[str]) -> bool:
     if len(said) < 3:
         return False
     shared = [word for word in dict.fromkeys(said) if word in title]

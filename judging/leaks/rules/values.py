@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from judging.leaks.case import Case, Found
+from judging.leaks.case import LeakCase, LeakFinding
 from judging.leaks.numbers import is_telling, significant
-from judging.leaks.record import REFERENCE, RELEASE, Place
+from judging.leaks.record import REFERENCE, RELEASE, RecordPlace
 from judging.leaks.rules.lines import positions
 from judging.leaks.spelling import find_bounded, name_parts
 from judging.leaks.vocabulary import STANDARDS, is_ordinary
@@ -22,7 +22,7 @@ _VALUE = re.compile(r"[A-Za-z0-9]+(?:[-:/.+@][A-Za-z0-9]+)+")
 _LONG_REFERENCE = 4
 
 
-def find(case: Case) -> Iterator[Found]:
+def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield numbers and values that the record has, the history has not, and nobody would pick by chance."""
     yield from _numbers(case)
     yield from _strings(case)
@@ -31,7 +31,7 @@ def find(case: Case) -> Iterator[Found]:
     yield from _people_and_releases(case)
 
 
-def _numbers(case: Case) -> Iterator[Found]:
+def _numbers(case: LeakCase) -> Iterator[LeakFinding]:
     ranges = (position.span for position in positions(case) if position.counts or position.first != position.last)
     skipped = {at for span in ranges for at in range(*span)}
     for number in case.numbers:
@@ -42,10 +42,10 @@ def _numbers(case: Case) -> Iterator[Found]:
         place = case.record.numbers.get(key)
         if place is not None and key not in case.history.numbers and (not number.said or len(number.value) > 2):
             text = case.record.texts[place.name][place.offset :].split("\n", 1)[0][:80]
-            yield Found(VALUE, number.span, place, text)
+            yield LeakFinding(VALUE, number.span, place, text)
 
 
-def _strings(case: Case) -> Iterator[Found]:
+def _strings(case: LeakCase) -> Iterator[LeakFinding]:
     seen: set[str] = set()
     for field, pattern in (("patch", _STRING), ("description", _CODE)):
         for match in pattern.finditer(case.record.texts[field]):
@@ -56,10 +56,10 @@ def _strings(case: Case) -> Iterator[Found]:
             is_telling = _is_telling_words if pattern is _CODE else _is_telling_value
             at = find_bounded(case.answer, value, "_")
             if at >= 0 and is_telling(case, value):
-                yield Found(VALUE, (at, at + len(value)), Place(field, match.start() + 1))
+                yield LeakFinding(VALUE, (at, at + len(value)), RecordPlace(field, match.start() + 1))
 
 
-def _is_telling_words(case: Case, code: str) -> bool:
+def _is_telling_words(case: LeakCase, code: str) -> bool:
     """Whether words in back-ticks have one that history and language do not: `make goldens`."""
     words = re.findall(r"[A-Za-z]{4,}", code)
     return len(code.split()) > 1 and any(
@@ -67,7 +67,7 @@ def _is_telling_words(case: Case, code: str) -> bool:
     )
 
 
-def _is_telling_value(case: Case, value: str) -> bool:
+def _is_telling_value(case: LeakCase, value: str) -> bool:
     if _VALUE.fullmatch(value) is None or is_ordinary(value):
         return False
     if case.history.knows(value) or case.history.knows_path(value):
@@ -81,40 +81,40 @@ def _is_telling_value(case: Case, value: str) -> bool:
     return len(case.unknown_parts(re.sub(r"[:/+@.]", "-", value))) >= 1 and len(name_parts(value)) >= 1
 
 
-def _references(case: Case) -> Iterator[Found]:
+def _references(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield the number of the pull request, or of an issue that the record names, in any spelling."""
     secret = {n: place for n, place in case.record.references.items() if find_bounded(case.history.text, n, "") < 0}
     if not secret:
         return
     for match in REFERENCE.finditer(case.answer):
         if (place := secret.get(match[1])) is not None:
-            yield Found(VALUE, match.span(), place)
+            yield LeakFinding(VALUE, match.span(), place)
     for number, place in secret.items():
         alone = len(number) >= _LONG_REFERENCE and not 1900 <= int(number) <= 2100
         if alone and (at := find_bounded(case.answer, number, "_.")) >= 0:
-            yield Found(VALUE, (at, at + len(number)), place)
+            yield LeakFinding(VALUE, (at, at + len(number)), place)
     for said in case.numbers if any(len(number) >= 3 for number in secret) else ():
         if said.said and len(said.value) >= 3 and (place := secret.get(said.value)) is not None:
-            yield Found(VALUE, said.span, place, said.value)
+            yield LeakFinding(VALUE, said.span, place, said.value)
 
 
-def _commits(case: Case) -> Iterator[Found]:
+def _commits(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield commits of the record, whole or as a prefix."""
     for match in _PREFIX.finditer(case.answer) if case.record.commits else ():
         for commit, place in case.record.commits:
             short, long = sorted((match[0], commit), key=len)
             if long.startswith(short) and match[0][:7] not in case.history.lower:
-                yield Found(VALUE, match.span(), place, commit)
+                yield LeakFinding(VALUE, match.span(), place, commit)
                 break
 
 
-def _people_and_releases(case: Case) -> Iterator[Found]:
+def _people_and_releases(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield people, versions and dates that the prose of the record names."""
     lower = case.answer.lower()
     for name, place in case.record.people.items():
         if (at := find_bounded(lower, name, "")) >= 0 and name not in case.history.lower:
-            yield Found(VALUE, (at, at + len(name)), place)
+            yield LeakFinding(VALUE, (at, at + len(name)), place)
     for match in RELEASE.finditer(case.answer):
         release = case.record.releases.get(match[1])
         if release is not None and match[1] not in case.history.text:
-            yield Found(VALUE, match.span(1), release)
+            yield LeakFinding(VALUE, match.span(1), release)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.distributions import normal_cdf, normal_quantile, t_cdf
-from judging.statistics.judges.readings import Floats, PanelReadings, Readings
+from judging.statistics.judges.readings import Floats, JudgeReadings, PanelReadings
 
 
 def signed(values: Floats, clusters: NDArray[np.intp]) -> float:
@@ -41,7 +41,7 @@ def two_sided(zs: Sequence[float]) -> float:
 
 
 def regress(
-    judge: Readings, other: Readings, panel: PanelReadings, place: Floats | None = None
+    judge: JudgeReadings, other: JudgeReadings, panel: PanelReadings, place: Floats | None = None
 ) -> dict[str, tuple[float, float]]:
     """Return (z, coefficient) of each regressor of the difference of scores, `place` one of them; instances are
     clusters."""
@@ -90,7 +90,7 @@ def agreement(one: Floats, two: Floats) -> Floats:
     return product
 
 
-def consistency(judge: Readings) -> Floats:
+def consistency(judge: JudgeReadings) -> Floats:
     """Return by duel the same between the judge's two orders, averaged over the dimensions."""
     columns = [agreement(judge.sides[:, 0, place], judge.sides[:, 1, place]) for place in range(judge.sides.shape[2])]
     consistency: Floats = np.mean(columns, axis=0)
@@ -113,6 +113,6 @@ def usual(values: Floats) -> Floats:
     return shares
 
 
-def repeats(judge: Readings) -> float:
+def repeats(judge: JudgeReadings) -> float:
     sides = judge.sides[judge.both]
     return float((sides[:, 0] == sides[:, 1]).mean()) if len(sides) else 0.0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from judging.statistics.distributions import binomial_tail
-from judging.statistics.judges.readings import JudgedDuel, Readings, panel_readings
+from judging.statistics.judges.readings import JudgedDuel, JudgeReadings, panel_readings
 from judging.statistics.judges.summary import preferred
 from judging.statistics.rates import Interval, clustered_wilson, wilson
 
@@ -26,7 +26,7 @@ class ControlDuel:
     """`expected`: 1 where the challenger's side must win, -1 its opponent's, 0 for a draw. Of an answer with and
     without a bribe, it is the side without, which must not lose."""
 
-    kind: Control
+    kind: ControlKind
     expected: int
     judged: JudgedDuel
 
@@ -147,21 +147,21 @@ def cohens_kappa(one: Sequence[object], two: Sequence[object]) -> Kappa:
     return Kappa(kappa, Interval(max(-1.0, low), high), n)
 
 
-_WITH_A_WINNER = (Control.FAULT, Control.PEOPLE)
+_WITH_A_WINNER = (ControlKind.FAULT, ControlKind.PEOPLE)
 
 
 def _is_right(duel: ControlDuel, side: float, lead: NDArray[np.float64]) -> bool:
-    if duel.kind == Control.SAME:
+    if duel.kind == ControlKind.SAME:
         return not np.nansum(np.abs(lead))
     # To prefer the answer without the bribe is right too.
-    return side != -duel.expected if duel.kind == Control.BRIBE else side == duel.expected
+    return side != -duel.expected if duel.kind == ControlKind.BRIBE else side == duel.expected
 
 
 def _range(found: Interval) -> str:
     return f"95 % interval {100 * found.low:.0f} to {100 * found.high:.0f} %"
 
 
-def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
+def _figures(judge: JudgeReadings, duels: Sequence[ControlDuel]) -> ControlFigures:
     sides = preferred(judge.score)
     # Over the dimensions, by order; NaN where it was not read.
     leads = np.sign(judge.sides.sum(axis=2))
@@ -170,15 +170,15 @@ def _figures(judge: Readings, duels: Sequence[ControlDuel]) -> ControlFigures:
     # By duel of the same answer twice: readings that prefer one, and readings.
     false: list[tuple[int, int]] = []
     for duel, side, lead in zip(duels, sides, leads, strict=True):
-        if duel.kind == Control.SAME and (read := int((~np.isnan(lead)).sum())):
+        if duel.kind == ControlKind.SAME and (read := int((~np.isnan(lead)).sum())):
             false.append((int(np.nansum(np.abs(lead))), read))
         if not np.isnan(side):
             right.setdefault(duel.kind.value, []).append(outcome := _is_right(duel, float(side), lead))
             # Where people saw no winner, a judge that says nothing is right.
             told += [outcome] if duel.kind in _WITH_A_WINNER and duel.expected else []
     preferences, readings = (sum(column) for column in zip(*false, strict=True)) if false else (0, 0)
-    unmoved = right.get(Control.BRIBE.value, [])
-    outcomes = [bool(outcome) for kind, each in right.items() if kind != Control.BRIBE for outcome in each]
+    unmoved = right.get(ControlKind.BRIBE.value, [])
+    outcomes = [bool(outcome) for kind, each in right.items() if kind != ControlKind.BRIBE for outcome in each]
     return ControlFigures(
         judge=judge.judge,
         n=len(outcomes),

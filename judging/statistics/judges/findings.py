@@ -31,7 +31,7 @@ from judging.statistics.judges.contrasts import (
     upper,
     usual,
 )
-from judging.statistics.judges.readings import Floats, PanelReadings, Readings
+from judging.statistics.judges.readings import Floats, JudgeReadings, PanelReadings
 from judging.statistics.judges.summary import first_share, own_family_rate, preferred, win_rate
 
 LEVEL = 0.05
@@ -71,7 +71,7 @@ Fit = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class JudgeFinding:
     """One sentence about a judge. `flaw` is None where nothing was found; `p` is corrected for all tests."""
 
     judge: str
@@ -89,7 +89,7 @@ class _Test:
     sentence: Callable[[], str]
 
 
-def findings(panel: PanelReadings) -> tuple[Finding, ...]:
+def findings(panel: PanelReadings) -> tuple[JudgeFinding, ...]:
     """Return at least one sentence per judge, judge by judge, the surest first."""
     tests = [test for judge in panel.judges.values() for test in _Judge(judge, panel).tests()]
     ordered = sorted(tests, key=lambda test: test.p)
@@ -97,16 +97,16 @@ def findings(panel: PanelReadings) -> tuple[Finding, ...]:
     for place, test in enumerate(ordered):
         worst = max(worst, min(1.0, (len(ordered) - place) * test.p))
         corrected[id(test)] = worst
-    found: list[Finding] = []
+    found: list[JudgeFinding] = []
     for judge in panel.judges.values():
         own = [test for test in ordered if test.judge == judge.judge and test.large and corrected[id(test)] <= LEVEL]
-        found += [Finding(judge.judge, test.flaw, test.sentence(), corrected[id(test)]) for test in own]
+        found += [JudgeFinding(judge.judge, test.flaw, test.sentence(), corrected[id(test)]) for test in own]
         if not own:
-            found.append(Finding(judge.judge, None, _nothing(judge), 1.0))
+            found.append(JudgeFinding(judge.judge, None, _nothing(judge), 1.0))
     return tuple(found)
 
 
-def _nothing(judge: Readings) -> str:
+def _nothing(judge: JudgeReadings) -> str:
     duels = _duels_read(judge)
     if duels < FEW_DUELS:
         return f"read only {duels} duels: {FEW_DUELS} are needed to say anything"
@@ -119,11 +119,11 @@ def _nothing(judge: Readings) -> str:
     return f"nothing sure in {duels} duels: {_seat_sentence(judge)}, as chance alone may among so many tests"
 
 
-def _duels_read(judge: Readings) -> int:
+def _duels_read(judge: JudgeReadings) -> int:
     return int((~np.isnan(judge.seats)).any(axis=(1, 2)).sum())
 
 
-def _copy_sentence(judge: Readings, other: Readings, rest: Sequence[Readings]) -> str:
+def _copy_sentence(judge: JudgeReadings, other: JudgeReadings, rest: Sequence[JudgeReadings]) -> str:
     share = float(_same_seats(judge, other).mean())
     said = f"repeats {other.judge}: its replies are the same in {_percent(share)} of the dimensions"
     if rest:
@@ -132,7 +132,7 @@ def _copy_sentence(judge: Readings, other: Readings, rest: Sequence[Readings]) -
     return said
 
 
-def _seat_sentence(judge: Readings) -> str:
+def _seat_sentence(judge: JudgeReadings) -> str:
     if (found := first_share(judge)) is None:
         return ""
     share, expected = found
@@ -146,11 +146,11 @@ def _seat_sentence(judge: Readings) -> str:
 class _Judge:
     """The tests of one judge against the rest of its panel."""
 
-    def __init__(self, judge: Readings, panel: PanelReadings) -> None:
+    def __init__(self, judge: JudgeReadings, panel: PanelReadings) -> None:
         self.judge, self.panel = judge, panel
         self.copies = [other for other in self._all_others() if _is_copy(judge, other, panel)]
         # A copy repeats the flaw, so it cannot show it; and two copies are one witness.
-        self.others: list[Readings] = []
+        self.others: list[JudgeReadings] = []
         for other in self._all_others():
             if _duels_read(other) >= FEW_DUELS and not any(
                 _is_copy(other, known, panel) for known in (judge, *self.others)
@@ -173,7 +173,7 @@ class _Judge:
             yield self._drift()
             yield from self._regressed()
 
-    def _all_others(self) -> list[Readings]:
+    def _all_others(self) -> list[JudgeReadings]:
         return [other for other in self.panel.judges.values() if other is not self.judge]
 
     def _test(self, flaw: Flaw, p: float, large: bool, sentence: Callable[[], str]) -> _Test:
@@ -278,13 +278,13 @@ class _Judge:
         which = int(np.argmin(ps))
         half = time < 0
 
-        def measure(judge: Readings, rows: NDArray[np.bool_]) -> float:
+        def measure(judge: JudgeReadings, rows: NDArray[np.bool_]) -> float:
             if which == 0:
                 return win_rate(judge.score[rows]) or 0.0
             lead = judge.seat_lead[rows & judge.both]
             return float(0.5 + lead.mean() / judge.seats[0].size / 2) if len(lead) else 0.5
 
-        def shares(judge: Readings) -> list[float]:
+        def shares(judge: JudgeReadings) -> list[float]:
             return [measure(judge, half), measure(judge, ~half)]
 
         mine, rest = shares(self.judge), np.mean([shares(other) for other in self.others], axis=0)
@@ -373,31 +373,31 @@ class _Judge:
                 yield self._test(Flaw(place[0]), two_sided([each for each, _ in z]), large, partial(str, said))
 
 
-def _same_seats(one: Readings, two: Readings) -> Floats:
+def _same_seats(one: JudgeReadings, two: JudgeReadings) -> Floats:
     """Return by reading that both parsed the share of dimensions with the same choice."""
     joint = ~np.isnan(one.seats[:, :, 0]) & ~np.isnan(two.seats[:, :, 0])
     shares: Floats = (one.seats[joint] == two.seats[joint]).mean(axis=1)
     return shares
 
 
-def _copy_p(one: Readings, two: Readings) -> float:
+def _copy_p(one: JudgeReadings, two: JudgeReadings) -> float:
     """Return p against agreement in at most `SAME` of the dimensions, readings counted as wholes."""
     same = _same_seats(one, two)
     # Of variables between 0 and 1 with one mean those that are 0 or 1 vary most, so the binomial tail is cautious.
     return binomial_tail(int(same.sum()), len(same), SAME)
 
 
-def _is_copy(one: Readings, two: Readings, panel: PanelReadings) -> bool:
+def _is_copy(one: JudgeReadings, two: JudgeReadings, panel: PanelReadings) -> bool:
     same = _same_seats(one, two)
     return len(same) >= FEW_DUELS and float(same.mean()) >= 0.95 and _copy_p(one, two) <= LEVEL / len(panel.judges)
 
 
-def _same_side(one: Readings, two: Readings) -> float:
+def _same_side(one: JudgeReadings, two: JudgeReadings) -> float:
     known = ~np.isnan(one.score) & ~np.isnan(two.score)
     return float((preferred(one.score[known]) == preferred(two.score[known])).mean()) if known.any() else 0.0
 
 
-def _share_of(judge: Readings, leads: Floats) -> float:
+def _share_of(judge: JudgeReadings, leads: Floats) -> float:
     """Return how often the judge's preferences are those of `leads`, where there is one: 1 is the challenger's."""
     sides = preferred(judge.score) * np.sign(leads)
     known = sides[~np.isnan(sides) & (sides != 0)]

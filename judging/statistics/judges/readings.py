@@ -38,7 +38,7 @@ class JudgedDuel:
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
+class JudgeReadings:
     """The readings of one judge, over N duels in the order of time, 2 orders and the D dimensions of their rubric.
 
     seats     (N, 2, D) 1 where the first answer is preferred, -1 the second, 0 a draw, NaN if unparsed or not asked
@@ -85,7 +85,7 @@ class PanelReadings:
     0. `places` are 1 for the duels of a repository or of six hours of the day, else 0, by ("repository", name).
     """
 
-    judges: Mapping[str, Readings]
+    judges: Mapping[str, JudgeReadings]
     leak: NDArray[np.bool_]
     ratio: Floats
     clusters: NDArray[np.intp]
@@ -157,9 +157,9 @@ def _quarter(hour: int | None) -> str:
     return "" if hour is None else f"{hour // 6 * 6:02}:00 to {hour // 6 * 6 + 6:02}:00 UTC"
 
 
-def _empty(judge: str, rows: int, dimensions: tuple[str, ...]) -> Readings:
+def _empty(judge: str, rows: int, dimensions: tuple[str, ...]) -> JudgeReadings:
     shape = (rows, len(ORDERS), len(dimensions))
-    return Readings(
+    return JudgeReadings(
         judge=judge,
         dimensions=dimensions,
         seats=np.full(shape, np.nan),
@@ -175,7 +175,7 @@ def _empty(judge: str, rows: int, dimensions: tuple[str, ...]) -> Readings:
 _SEATS = {0: 0.0, 1: 1.0, 2: -1.0}
 
 
-def _add_verdict(into: Readings, row: int, verdict: OrderedVerdict) -> None:
+def _add_verdict(into: JudgeReadings, row: int, verdict: OrderedVerdict) -> None:
     order = ORDERS.index(verdict.order)
     into.attempts[row, order] += verdict.attempts
     if verdict.dimensions is not None and verdict.dimensions.keys() == set(into.dimensions):

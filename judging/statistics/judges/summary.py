@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.statistics.judges.readings import Floats, PanelReadings, Readings
+from judging.statistics.judges.readings import Floats, JudgeReadings, PanelReadings
 from judging.statistics.rates import Interval
 
 _Z_95 = 1.959963984540054
@@ -80,7 +80,7 @@ def win_rate(score: Floats) -> float | None:
     return float((sides + 1).mean() / 2) if len(sides) else None
 
 
-def first_share(judge: Readings) -> tuple[float, Interval] | None:
+def first_share(judge: JudgeReadings) -> tuple[float, Interval] | None:
     """Return the first answer's share of the choices, and where 95 % of judges without a preference for a seat are.
 
     Without one, each duel's lead of the first seat is as likely as its opposite (the seats are exchanged between the
@@ -94,13 +94,13 @@ def first_share(judge: Readings) -> tuple[float, Interval] | None:
     return 0.5 + float(lead.sum()) / choices / 2, Interval(max(0.0, 0.5 - half), min(1.0, 0.5 + half))
 
 
-def same_choices(one: Readings, two: Readings) -> float | None:
+def same_choices(one: JudgeReadings, two: JudgeReadings) -> float | None:
     """Return the share of dimensions that both merged to the same, over the duels that both parsed."""
     joint = ~np.isnan(one.score) & ~np.isnan(two.score)
     return float((one.merged[joint] == two.merged[joint]).mean()) if joint.any() else None
 
 
-def duel_counts(judge: Readings, panel: PanelReadings) -> dict[str, int]:
+def duel_counts(judge: JudgeReadings, panel: PanelReadings) -> dict[str, int]:
     """Return numbers of duels.
 
     challenger, neither, opponent             that it prefers
@@ -128,7 +128,7 @@ def duel_counts(judge: Readings, panel: PanelReadings) -> dict[str, int]:
     return {name: int(duels.sum()) for name, duels in found.items()}
 
 
-def _summary(judge: Readings, panel: PanelReadings) -> JudgeSummary:
+def _summary(judge: JudgeReadings, panel: PanelReadings) -> JudgeSummary:
     parsed = ~np.isnan(judge.score)
     n = int(parsed.sum())
     asked = int(judge.attempts.sum())
@@ -162,7 +162,7 @@ def own_family_rate(score: Floats, own: Floats) -> float | None:
     return win_rate(np.where(own > 0, score, 1 - score)[own != 0])
 
 
-def _panel_agreement(judge: Readings, panel: PanelReadings) -> float | None:
+def _panel_agreement(judge: JudgeReadings, panel: PanelReadings) -> float | None:
     others = np.stack([other.score for other in panel.judges.values() if other is not judge] or [judge.score * np.nan])
     known = (~np.isnan(others)).sum(axis=0)
     compared: NDArray[np.bool_] = ~np.isnan(judge.score) & (known > 0)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from judging.statistics.judges.controls import Kappa, cohens_kappa
-from judging.statistics.paired import Difference, difference
+from judging.statistics.paired import MeanDifference, difference
 from judging.statistics.rates import Interval, clustered_wilson
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TrialReading:
     """A duel of a `task` with its known outcome: 1 for the challenger, -1 for its opponent, 0 for neither. `before` and
     `after` are the judge's preferences under both texts; None where its replies did not parse."""
 
@@ -33,26 +33,26 @@ class Rightness:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class InstructionsTrial:
     """Both texts on the same duels: those that parsed under both, of `known` ones. `change` is the difference of their
     accuracy; None without a duel."""
 
     known: int
     before: Rightness
     after: Rightness
-    change: Difference | None
+    change: MeanDifference | None
 
 
-def trial(readings: Sequence[Reading]) -> Trial:
+def trial(readings: Sequence[TrialReading]) -> InstructionsTrial:
     """Compare both texts. A duel that did not parse under one of them is missing from both, never an error."""
     known = [one for one in readings if one.before is not None and one.after is not None]
     tasks, expected = [one.task for one in known], [one.expected for one in known]
     before = _rightness(tasks, expected, [one.before for one in known])
     after = _rightness(tasks, expected, [one.after for one in known])
     if not known:
-        return Trial(len(readings), before, after, None)
+        return InstructionsTrial(len(readings), before, after, None)
     right = [float(one.before == one.expected) for one in known], [float(one.after == one.expected) for one in known]
-    return Trial(len(readings), before, after, difference(*right, tasks))
+    return InstructionsTrial(len(readings), before, after, difference(*right, tasks))
 
 
 def _rightness(tasks: Sequence[str], expected: Sequence[int], said: Sequence[int | None]) -> Rightness:

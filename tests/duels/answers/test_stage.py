@@ -7,7 +7,7 @@ import pytest
 
 from curation.duels.models import Answer, Duel
 from curation.duels.prompts.exclusions import exclude
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.client.errors import Refused
 from curation.llm.models import Endpoint
 from curation.projects.models import InstructionsOverride
@@ -65,7 +65,7 @@ def test_answers_in_the_wrong_format_are_never_judged(models: Models, said: Says
     project, prompts = make_arena(prompts=1)
     other = make_prompt(project, instance_id=prompts[0].instance_id)
 
-    def reply(request: Request) -> Says:
+    def reply(request: CompletionRequest) -> Says:
         return said if "the first of all" in str(request.messages) else KING
 
     models.says["king"] = reply
@@ -229,7 +229,7 @@ def test_a_leak_is_marked_in_the_answer_and_keeps_the_duel_out_of_final(models: 
 
 
 def test_an_endpoint_error_fails_the_item_and_its_cost_stays_recorded(models: Models) -> None:
-    def reply(request: Request) -> str | Exception:
+    def reply(request: CompletionRequest) -> str | Exception:
         return Refused("the context is too long") if "first" in str(request.messages) else KING
 
     models.says["king"] = reply

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Role
 from curation.runs.models import ItemState, Run
 from curation.samples.models import Sample
@@ -21,12 +21,12 @@ DUELS, DRAWN = 60, 20
 LOOSE = {"size": DRAWN, "alpha": 0.3, "delta": 0.1}
 
 
-def number_of(request: Request) -> int:
+def number_of(request: CompletionRequest) -> int:
     """The number of the duel's task, which its history names."""
     return int(str(request.messages[-1]["content"]).split("Fix rounding error ")[1].split(".")[0])
 
 
-def unsure_of_some(request: Request) -> Says:
+def unsure_of_some(request: CompletionRequest) -> Says:
     """The first judge: clear in three of four duels, where the challenger wins all, and a draw in the others."""
     return fair(won=5 if number_of(request) % 4 else 0)(request)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from curation.duels.imports.sampling import Plan
+from curation.duels.imports.sampling import SamplingPlan
 from curation.duels.models import Prompt
 from curation.projects.models import Project
 from tests.factories import make_project
@@ -78,7 +78,7 @@ def test_a_second_sample_of_a_source_adds_only_new_turns() -> None:
 @pytest.mark.parametrize("total", [0, 1, 5, 31, 32, 33, 1000, 12345])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
 def test_blocks_cover_every_row_once(total: int, seed: int) -> None:
-    plan = Plan(total, count=100, windows=7, window_size=32, seed=seed)
+    plan = SamplingPlan(total, count=100, windows=7, window_size=32, seed=seed)
 
     blocks = [*plan.first_blocks(), *plan.further_blocks()]
     rows = [row for start, length in map(plan.span, blocks) for row in range(start, start + length)]
@@ -93,7 +93,7 @@ def test_windows_are_spread_over_the_whole_source() -> None:
     total, windows = 1_000_000, 20
     seen = [0] * 200
     for seed in range(500):
-        plan = Plan(total, count=1000, windows=windows, window_size=10, seed=seed)
+        plan = SamplingPlan(total, count=1000, windows=windows, window_size=10, seed=seed)
         starts = [plan.span(block)[0] for block in plan.first_blocks()]
         assert [min(windows - 1, start * windows // total) for start in starts] == pytest.approx(range(windows), abs=1)
         for start in starts:

@@ -9,7 +9,7 @@ from django.test import Client
 from curation.duels.judge.controls import mix_in, sides_of
 from curation.duels.models import Duel, Order, Verdict
 from curation.duels.params import controls_wanted
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
 from curation.review.decisions.decide import decide
@@ -17,7 +17,7 @@ from curation.review.models import Action
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from judging.answers.facts import answer_facts
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from tests.duels.running import (
     JUDGES,
     Models,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SETTINGS: dict[str, Any] = {"panel": {"judges": list(JUDGES), "controls": 0.05}}
 
 
-def careful(request: Request) -> str:
+def careful(request: CompletionRequest) -> str:
     """A judge that sees planted faults: two blocks, no command, a file that nobody named; else the challenger wins."""
     one, two = (_faults(text) for text in shown(request))
     if one != two:
@@ -46,7 +46,7 @@ def careful(request: Request) -> str:
     return verdict(*[0] * 5) if shown(request)[0] == shown(request)[1] else better_challenger(request)
 
 
-def better_challenger(request: Request) -> str:
+def better_challenger(request: CompletionRequest) -> str:
     return verdict(*[1 if "CHALLENGER" in shown(request)[0] else 2] * 5)
 
 
@@ -86,7 +86,7 @@ def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(judged
     run, sent = judged
     found = controls_of(run.project)
     assert len(found) == 24
-    assert Counter(duel.control for duel in found) == {Control.FAULT: 12, Control.SAME: 6, Control.BRIBE: 6}
+    assert Counter(duel.control for duel in found) == {ControlKind.FAULT: 12, ControlKind.SAME: 6, ControlKind.BRIBE: 6}
     for duel in found:
         asked = set(Verdict.objects.filter(duel=duel).values_list("judge", "order"))
         assert asked == {(judge, order) for judge in JUDGES for order in Order.values}
@@ -98,13 +98,13 @@ def test_they_are_judged_by_the_whole_panel_in_both_orders_without_a_mark(judged
 
 
 def test_a_fault_is_on_either_side_and_the_judge_reads_it_there(run: Run) -> None:
-    faults = [duel for duel in controls_of(run.project) if duel.control == Control.FAULT]
+    faults = [duel for duel in controls_of(run.project) if duel.control == ControlKind.FAULT]
     assert {duel.expected for duel in faults} == {1, -1}
     for duel in faults:
         opponent, challenger = sides_of(duel)
         sound, planted = (challenger, opponent) if duel.expected == 1 else (opponent, challenger)
         assert (sound, planted) == (duel.challenger.text.text, duel.planted) and sound != planted
-    assert all(len(set(sides_of(duel))) == 1 for duel in controls_of(run.project) if duel.control == Control.SAME)
+    assert all(len(set(sides_of(duel))) == 1 for duel in controls_of(run.project) if duel.control == ControlKind.SAME)
 
 
 def test_the_same_turns_in_another_project_have_the_same_faults(run: Run, models: Models) -> None:
@@ -173,7 +173,7 @@ def test_they_are_in_no_figure_score_sample_list_or_count(run: Run, client: Clie
 
 
 def test_a_judge_that_takes_bribes_is_named_and_not_informative(models: Models) -> None:
-    def bought(request: Request) -> str:
+    def bought(request: CompletionRequest) -> str:
         one, two = shown(request)
         same_answer = ("CHALLENGER" in one) == ("CHALLENGER" in two)
         return verdict(*[1 if len(one) > len(two) else 2] * 5) if same_answer else better_challenger(request)
@@ -211,7 +211,7 @@ def test_a_duel_that_people_decided_is_a_control(models: Models) -> None:
     project.settings_json["panel"]["controls"] = 0.5
     project.save()
     run = run_to_end(project)
-    (known,) = [duel for duel in controls_of(project) if duel.control == Control.PEOPLE]
+    (known,) = [duel for duel in controls_of(project) if duel.control == ControlKind.PEOPLE]
     assert (known.expected, known.king_id) == (1, sample.duel.king_id)
     assert run.result["judges"][0]["control_kinds"]["people"] == [0.0, 1]
 

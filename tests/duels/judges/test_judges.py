@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role, Scope
@@ -87,12 +87,12 @@ def test_a_figure_opens_the_duels_that_it_counts(client: Client, run: Run, query
     assert client.get(path, headers=headers).json()["total"] == found
 
 
-def number_in(request: Request) -> int:
+def number_in(request: CompletionRequest) -> int:
     found = re.findall(r"Fix rounding error (\d+)", str(request.messages))
     return int(found[-1])
 
 
-def moody(request: Request) -> str:
+def moody(request: CompletionRequest) -> str:
     """Replies prose to some, once or for good, and changes its mind, its seat and its dimensions by the prompt."""
     number, swapped = number_in(request), "CHALLENGER" in shown(request)[0]
     if number % 7 == 0 or (number % 7 == 1 and swapped):
@@ -103,11 +103,11 @@ def moody(request: Request) -> str:
 def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Models) -> None:
     asked: Counter[str] = Counter()
 
-    def second_time(request: Request) -> Says:
+    def second_time(request: CompletionRequest) -> Says:
         asked[text := str(request.messages)] += 1
         return "Let me think." if number_in(request) % 4 == 0 and asked[text] == 1 else fair(won=3)(request)
 
-    def challenger(request: Request) -> str:
+    def challenger(request: CompletionRequest) -> str:
         command = "grep -rn quantise" if number_in(request) % 3 == 0 else "ls"
         return f"THOUGHT: I go on.\n\n```bash\n{command} CHALLENGER\n```"
 

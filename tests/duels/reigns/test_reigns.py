@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from curation.duels.models import Answer, Reign
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, access_of
 from curation.projects.instructions.texts import override_instructions
@@ -35,7 +35,7 @@ JSON = "application/json"
 def by_side(name: str) -> Reply:
     """A model that answers well with the record only."""
 
-    def reply(request: Request) -> str:
+    def reply(request: CompletionRequest) -> str:
         text = CHALLENGER if "<record>" in str(request.messages[0]["content"]) else KING
         return text.replace("THOUGHT:", f"THOUGHT: I am {name}.")
 

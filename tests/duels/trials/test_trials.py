@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from curation.duels.models import TrialTask
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.access import Access
 from curation.projects.instructions.texts import instructions_for
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
@@ -25,7 +25,7 @@ DUELS = 24
 TRIED = "Compare two answers. LOOK AT THE TASK."
 
 
-def by_text(request: Request) -> Says:
+def by_text(request: CompletionRequest) -> Says:
     """A judge that agrees with people only if it is told to look at the task."""
     return fair()(request) if "LOOK AT THE TASK" in str(request.messages[0]["content"]) else against(request)
 

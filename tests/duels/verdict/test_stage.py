@@ -4,13 +4,13 @@ from collections import Counter
 import pytest
 
 from curation.duels.models import Duel
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Project, Role
 from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Call, Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from tests.duels.recomputed import bucket, lower_bound, recompute
 from tests.duels.running import (
     JUDGES,
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def motley(seed: int) -> Reply:
     """A judge whose verdict depends on the answers, and which sometimes does not parse."""
 
-    def reply(request: Request) -> str:
+    def reply(request: CompletionRequest) -> str:
         # Without the key of the delimiters, which follows the machine's secret key.
         asked = str(request.messages[-1]["content"])
         (key,) = set(re.findall(r'key="(\w+)"', asked))
@@ -154,7 +154,7 @@ def test_a_persons_decision_survives_a_rescore(models: Models) -> None:
     run_to_end(project, "judge", fresh=True)
     scored = Sample.objects.get()
     assert (scored.pk, scored.score, scored.bucket) == (sample.pk, 0.0, "defeat")
-    assert (scored.status, scored.decided_by) == (Status.APPROVED, access.user)
+    assert (scored.status, scored.decided_by) == (SampleStatus.APPROVED, access.user)
     assert scored.decisions.count() == 1
 
 
@@ -165,7 +165,7 @@ def test_without_clusters_the_gate_resamples_turns(models: Models) -> None:
         history = [{"role": "user", "content": f"A later turn, number {n}."}]
         make_prompt(project, history=history, instance_id=prompts[0].instance_id)
 
-    def reply(request: Request) -> str:
+    def reply(request: CompletionRequest) -> str:
         return str(against(request) if "rounding error 1" in str(request.messages) else fair()(request))
 
     models.says["judge-a"] = reply

@@ -8,7 +8,7 @@ from django.test import Client
 
 from curation.evaluations.conclusions.conclude import Conclusion, conclude
 from curation.evaluations.screen.figures import Row, wilson_intervals
-from curation.projects.settings.evaluation import Evaluation as Rules
+from curation.projects.settings.evaluation import EvaluationSettings as Rules
 from judging.commands.rules import applies, check_rule, conclusions
 from tests.evaluations.evaluating import page, screened, signed_in
 from tests.model_server import ModelServer

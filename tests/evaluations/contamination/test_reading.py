@@ -16,7 +16,7 @@ from django.urls import reverse
 from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split
 from curation.imports.pages.recognise import choose_kind
-from curation.imports.sources.rows import Position, SourceRow
+from curation.imports.sources.rows import SourcePosition, SourceRow
 from curation.imports.sources.stored import store_upload
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
@@ -227,6 +227,6 @@ def test_a_benchmark_of_any_layout_becomes_a_split(row: Given, expected: str) ->
 
 def test_rows_of_other_layouts_are_only_a_split_where_a_person_says_so() -> None:
     project = make_project()
-    rows = [SourceRow(0, {"prompt": "What?", "completion": "This."}, Position(1, 1))]
+    rows = [SourceRow(0, {"prompt": "What?", "completion": "This."}, SourcePosition(1, 1))]
     assert choose_kind(project, "", rows, {}) == "samples"
     assert choose_kind(project, "eval_rows", rows, {}) == "eval_rows"

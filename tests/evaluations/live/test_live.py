@@ -11,7 +11,7 @@ from curation.projects.models import Project
 from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 from tests.driving import end
 from tests.evaluations.evaluating import at_server, make_split
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
@@ -35,7 +35,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     """The sandbox of this machine, as a run finds it."""
     backend = FakeBackend(todo_machine, passes=has_greeting)
 
-    def choose(*_: object, **__: object) -> Backend:
+    def choose(*_: object, **__: object) -> SandboxBackend:
         return backend
 
     monkeypatch.setattr("curation.runs.workers.sandbox.choose_backend", choose)

@@ -20,7 +20,7 @@ from curation.trajectories.rollout.served import outcome_of, turns_of
 from curation.web.problems import Invalid
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import LiveEpisode, LiveStep
-from sandbox.agent.played import Confirmation, TaskFacts
+from sandbox.agent.played import TaskConfirmation, TaskFacts
 from tests.driving import end
 from tests.evaluations.evaluating import at_server, make_split
 from tests.exports.exporting import approve, run_export
@@ -356,7 +356,7 @@ def test_a_solved_episode_with_a_reply_without_a_command_is_not_kept() -> None:
         return LiveStep("prompt", reply, "", action, reply != action, False, {"output": "made"}, 1.0, 1.0, done)
 
     steps = (step("I would look.", "aws help", done=False), step("aws s3 mb", "aws s3 mb", done=True))
-    episode = LiveEpisode("Make one.", "", steps, True, said, Confirmation.CONFIRMED, Observation("", {}))
+    episode = LiveEpisode("Make one.", "", steps, True, said, TaskConfirmation.CONFIRMED, Observation("", {}))
     assert outcome_of(episode) == "format_error"
     assert [turn["text"] for turn in turns_of(episode)] == ["Make one.", "I would look.", "made", "aws s3 mb"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curation.evaluations.compare.pairs import Example, Pair, Result, tasks_of
+from curation.evaluations.compare.pairs import ComparedExample, ComparedPair, ComparedResult, tasks_of
 from curation.evaluations.models import Split
 from curation.evaluations.screen.figures import figures_of
 from curation.projects.models import Project
@@ -67,10 +67,11 @@ def test_a_conversation_that_ends_with_another_answer_is_one_row() -> None:
 
 
 def test_rows_of_ten_repositories_are_drawn_by_repository() -> None:
-    def pairs(repos: int) -> list[Pair]:
-        result = Result(1, "", "", {})
+    def pairs(repos: int) -> list[ComparedPair]:
+        result = ComparedResult(1, "", "", {})
         return [
-            Pair(Example(n, f"task {n // 2}", "", "", "", n, f"repo {n % repos}"), result, result) for n in range(40)
+            ComparedPair(ComparedExample(n, f"task {n // 2}", "", "", "", n, f"repo {n % repos}"), result, result)
+            for n in range(40)
         ]
 
     assert len(set(tasks_of(pairs(10)))) == 10

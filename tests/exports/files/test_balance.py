@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from curation.exports.files.counts import Endings
+from curation.exports.files.counts import EndingCounts
 from curation.projects.models import Project, Role
 from curation.projects.settings.document import Balance, ProjectSettings
 from curation.trajectories.models import Outcome
@@ -91,7 +91,7 @@ def test_an_export_without_trajectories_has_no_balance() -> None:
     ("panics", "exits", "words"), [(0, 100, "fewer"), (4, 96, "fewer"), (5, 95, None), (50, 50, None), (51, 49, "more")]
 )
 def test_the_band_includes_its_limits(panics: int, exits: int, words: str | None) -> None:
-    endings = Endings()
+    endings = EndingCounts()
     for terminal in ["panic"] * panics + ["exit"] * exits:
         endings.add(terminal, "cleanup")
     balance = endings.balance()

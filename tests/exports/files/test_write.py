@@ -7,8 +7,7 @@ import orjson
 import pytest
 
 from curation.exports.models import Export
-from curation.projects.settings.document import Export as ExportSettings
-from curation.projects.settings.document import ProjectSettings
+from curation.projects.settings.document import ExportSettings, ProjectSettings
 from curation.review.models import Pick
 from curation.runs.models import RunState
 from tests.exports.exporting import approve, content, make_approved, revise, rows, run_export

@@ -13,7 +13,7 @@ from curation.imports.layouts.agents import atif
 from curation.imports.layouts.agents.atif import REVIEW
 from curation.trajectories.imported.document import document_of, with_review, write_document
 from curation.trajectories.models import Trajectory
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from tests.exports.exporting import approve, content, make_approved, make_kept, reasons, reject, rows, run_export
 from tests.factories import called, make_imported, make_project, make_user
 from tests.imports.layouts.agents.test_atif import documents
@@ -45,7 +45,7 @@ def test_any_document_comes_back_the_same_but_for_the_marks(document: Any, data:
     [session] = atif.read(document).sessions
     marks = {str(n): data.draw(MARKS) for n in range(len(session.steps)) if data.draw(st.booleans())}
     marks = {position: mark for position, mark in marks.items() if mark}
-    recorded = Recorded(list(session.steps), document_of(session), marks)
+    recorded = RecordedTexts(list(session.steps), document_of(session), marks)
     written = write_document(recorded, session.metadata, name="1", agent="", model="", cost=None)
     reviewed = with_review(written, recorded, {"decision": "approved"})
     assert without_review(reviewed) == document

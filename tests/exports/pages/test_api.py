@@ -8,7 +8,7 @@ from django.test import Client
 from curation.exports.models import Export
 from curation.projects.models import AuditEntry, Project, Role
 from curation.runs.models import Run
-from curation.samples.models import Flag, Status
+from curation.samples.models import Flag, SampleStatus
 from tests.exports.exporting import approve, drive_export, make_approved, run_export
 from tests.factories import make_bearer, make_duel, make_member, make_project, make_run, make_user
 
@@ -130,7 +130,7 @@ def test_the_preview_has_the_counts_of_the_export() -> None:
     make_approved(script.project)
     make_approved(script.project, flags=Flag.LEAK)
     make_approved(script.project, pick="draw")
-    make_duel(script.project, status=Status.REJECTED)
+    make_duel(script.project, status=SampleStatus.REJECTED)
     make_duel(script.project)
     recipe = {**RECIPE, "filter": {}}
     found = script("post", f"{script.here}/exports/preview", {"recipe": recipe}).json()
@@ -170,7 +170,7 @@ def test_two_exports_differ_by_rows_added_removed_changed_and_moved() -> None:
     kept = [make_approved(script.project, by=user, instance_id=f"task-{number}") for number in range(3)]
     before = run_export(script.project, RECIPE)
     approve(kept[0], by=user, pick="opponent")
-    kept[1].status = Status.REJECTED
+    kept[1].status = SampleStatus.REJECTED
     kept[1].save()
     late = make_approved(script.project, by=user)
     after = run_export(script.project, RECIPE)

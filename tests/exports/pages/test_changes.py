@@ -12,7 +12,7 @@ from curation.exports.pages.preview import last_export, preview
 from curation.exports.recipes.recipe import Recipe, save_recipe
 from curation.projects.access import Access
 from curation.projects.models import Project, Role, Scope
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from tests.exports.exporting import approve, make_approved, revise, run_export
 from tests.factories import make_duel, make_project, make_user, ticket
 
@@ -47,8 +47,8 @@ def test_each_kind_of_change_has_its_reason() -> None:
 
     revise(samples["revised"], answer(50), by=user)
     approve(samples["revised"], by=user)
-    Sample.objects.filter(pk=samples["rejected"].pk).update(status=Status.REJECTED)
-    Sample.objects.filter(pk=samples["reopened"].pk).update(status=Status.PENDING)
+    Sample.objects.filter(pk=samples["rejected"].pk).update(status=SampleStatus.REJECTED)
+    Sample.objects.filter(pk=samples["reopened"].pk).update(status=SampleStatus.PENDING)
     Sample.objects.filter(pk=samples["leaks"].pk).update(flags=1, leak_cleared=False)
     Sample.objects.filter(pk=samples["unmatched"].pk).update(score=1.0, score_key=1.0)
     Sample.objects.filter(pk=cleared.pk).update(leak_cleared=True)
@@ -91,7 +91,7 @@ def test_the_diff_of_two_exports_has_the_same_reasons() -> None:
     Sample.objects.filter(pk=second.pk).update(flags=1, leak_cleared=False)
     before = run_export(project, SFT)
     Sample.objects.filter(pk=second.pk).update(leak_cleared=True)
-    Sample.objects.filter(pk=first.pk).update(status=Status.REJECTED)
+    Sample.objects.filter(pk=first.pk).update(status=SampleStatus.REJECTED)
     after = run_export(project, SFT)
     client = Client()
     client.force_login(user)
@@ -114,7 +114,7 @@ def test_page_and_api_compare_with_the_last_export_of_the_recipe() -> None:
     run_export(project, SFT)
     last = run_export(project, SFT)
     run_export(project, {"formats": ["dpo"]})
-    Sample.objects.filter(pk=sample.pk).update(status=Status.REJECTED)
+    Sample.objects.filter(pk=sample.pk).update(status=SampleStatus.REJECTED)
     client = Client()
     client.force_login(user)
 
@@ -150,7 +150,7 @@ def test_a_preview_that_checked_some_samples_compares_only_those(monkeypatch: py
     project = make_project()
     samples = [make_approved(project, challenger=answer(n)) for n in range(4)]
     before = run_export(project, SFT)
-    Sample.objects.filter(pk__in=[samples[0].pk, samples[3].pk]).update(status=Status.REJECTED)
+    Sample.objects.filter(pk__in=[samples[0].pk, samples[3].pk]).update(status=SampleStatus.REJECTED)
     monkeypatch.setattr(preview_module, "MAX_CHECKED", 1)
 
     assert changes(project, before) == {samples[0].pk: ("removed", "rejected")}

@@ -7,7 +7,7 @@ from django.test import Client
 
 from curation.projects.models import Role, Scope
 from curation.runs.models import Call
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from tests.factories import make_bearer, make_member, make_project, make_run, make_sample, make_user
 
 pytestmark = pytest.mark.django_db
@@ -37,10 +37,10 @@ def test_calls_of_all_runs_are_listed_and_not_to_those_who_review_blind(client: 
     assert found["total"] == 1 and found["data"][0]["model"] == "judge"
     assert read("created_after=2999-01-01T00:00:00Z")["data"] == []
 
-    make_sample(project, status=Status.PENDING)
+    make_sample(project, status=SampleStatus.PENDING)
     blind = make_bearer(make_member(project, role=Role.REVIEWER), Scope.READ)
     refused = read("", 403, blind)
     assert refused["code"] == "blind" and "list of all calls" in refused["detail"]
     assert read()["data"]
-    Sample.objects.update(status=Status.APPROVED)
+    Sample.objects.update(status=SampleStatus.APPROVED)
     assert len(read("", 200, blind)["data"]) == 4

@@ -8,7 +8,7 @@ from curation.exports.models import Export, Round
 from curation.exports.rounds.start import export_reviewed_rounds
 from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Trajectory
 from tests.driving import end
@@ -46,7 +46,7 @@ def start(client: Client, **body: object) -> Round:
 
 
 def decide(client: Client, action: str, *, keep_back: int = 0) -> None:
-    rows = Trajectory.objects.filter(keep=True, sample__status=Status.PENDING).order_by("id")
+    rows = Trajectory.objects.filter(keep=True, sample__status=SampleStatus.PENDING).order_by("id")
     for row in rows[: rows.count() - keep_back]:
         answer = client.post(f"/api/v1/samples/{row.sample_id}/decisions", {"action": action}, JSON)
         assert answer.status_code in (200, 201), answer.content

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from curation.exports.formats.parts import parts_of
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.session import AgentSession
 from curation.projects.models import Project
 from curation.trajectories.imported.images import keep_images
 from curation.trajectories.models import Trajectory
@@ -31,7 +31,7 @@ def image(address: str = DATA) -> dict[str, Any]:
 def with_images(project: Project, *steps: dict[str, Any], task: str = "look") -> Trajectory:
     """An approved session whose images are kept as an import keeps them."""
     trajectory = make_imported(project, *steps, task=task)
-    session, kept = keep_images(project.pk, Session(layout="ATIF", steps=trajectory.text.steps))
+    session, kept = keep_images(project.pk, AgentSession(layout="ATIF", steps=trajectory.text.steps))
     for row in kept:
         row.trajectory = trajectory
         row.save()

@@ -10,7 +10,7 @@ import pytest
 from curation.projects.models import Project, Role
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, Pair, Trajectory, TrajectoryText
-from curation.trajectories.recorded import Recorded
+from curation.trajectories.recorded import RecordedTexts
 from tests.exports.exporting import approve, content, reasons, rows, run_export
 from tests.factories import BASH, called, make_imported, make_member, make_project, make_user
 from tests.review.importing import bring_samples
@@ -118,11 +118,11 @@ def test_an_approved_session_is_compared_by_its_digest_until_it_changes(monkeypa
     trajectory = make_approved_run(project)
     first = content(run_export(project, {"formats": ["sft-messages"]}), "sft-messages.train.jsonl")
 
-    def refuse(self: Recorded) -> str:
+    def refuse(self: RecordedTexts) -> str:
         raise AssertionError("the session is hashed again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Recorded, "sha256", property(refuse))
+        patched.setattr(RecordedTexts, "sha256", property(refuse))
         again = run_export(project, {"formats": ["sft-messages"]})
     assert content(again, "sft-messages.train.jsonl") == first
     text = TrajectoryText.objects.get(trajectory=trajectory)

@@ -19,7 +19,7 @@ from curation.review.models import Decision
 from curation.samples.models import Sample, TextScan
 from curation.web.problems import Invalid, NotFound
 from judging.scan.rules import BY_NAME
-from judging.scan.scan import Finding
+from judging.scan.scan import ScanFinding
 from tests.exports.exporting import content, make_pair, reasons, rows, run_export
 from tests.factories import CHALLENGER, HISTORY, OUTPUTS, make_trajectory, set_history
 from tests.judging.scan.cases import FOUND
@@ -249,7 +249,7 @@ def test_a_long_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.Mo
     approved(access, challenger=long)
     assert TextScan.objects.filter(findings=[]).count() == 2  # the answer and its history
 
-    def scan_each(texts: Iterable[str]) -> list[tuple[Finding, ...]]:
+    def scan_each(texts: Iterable[str]) -> list[tuple[ScanFinding, ...]]:
         return [() if text != long else pytest.fail("again") for text in texts]
 
     monkeypatch.setattr("curation.samples.scans.store.scan_each", scan_each)

@@ -6,7 +6,7 @@ import pytest
 from django.db import DataError, connection
 
 from curation.duels.models import Exclusion
-from curation.samples.models import Flag, Status
+from curation.samples.models import Flag, SampleStatus
 from tests.exports.exporting import approve, make_approved, reasons, rows, run_export
 from tests.factories import HISTORY, make_duel, make_project, make_sample, make_user, set_history
 
@@ -63,8 +63,8 @@ def test_a_leak_flag_that_a_person_cleared_skips_nothing() -> None:
 
 def test_unapproved_samples_are_listed_if_they_match_the_filter() -> None:
     project, user = make_project(), make_user()
-    pending, unsure = make_duel(project).sample, make_duel(project, status=Status.NEEDS_REFINE).sample
-    rejected, approved = make_duel(project, status=Status.REJECTED).sample, make_approved(project, by=user)
+    pending, unsure = make_duel(project).sample, make_duel(project, status=SampleStatus.NEEDS_REFINE).sample
+    rejected, approved = make_duel(project, status=SampleStatus.REJECTED).sample, make_approved(project, by=user)
     export = run_export(project, BOTH)
     assert pending and unsure and rejected
     assert reasons(export) == {

@@ -7,30 +7,30 @@ from pathlib import Path
 import atif as models
 
 from curation.imports.layouts.agents import atif
-from curation.imports.layouts.folder import Document, Folder
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.folder import Document, DocumentFolder
+from curation.imports.layouts.session import AgentSession
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def golden(name: str) -> Folder:
+def golden(name: str) -> DocumentFolder:
     """Return the files in a folder of `golden`, by their names relative to it."""
     root = GOLDEN / name
     names = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
-    return Folder(names, lambda each: (root / each).open("rb"))
+    return DocumentFolder(names, lambda each: (root / each).open("rb"))
 
 
-def packed(files: Mapping[str, bytes]) -> Folder:
-    return Folder(list(files), lambda name: BytesIO(files[name]))
+def packed(files: Mapping[str, bytes]) -> DocumentFolder:
+    return DocumentFolder(list(files), lambda name: BytesIO(files[name]))
 
 
-def documents(folder: Folder) -> dict[str, Document]:
+def documents(folder: DocumentFolder) -> dict[str, Document]:
     return {document.name: document for _, document in folder.documents()}
 
 
-def sessions(folder: Folder) -> dict[str, Session]:
+def sessions(folder: DocumentFolder) -> dict[str, AgentSession]:
     """Return the sessions by their origin's id or instance. Each is a valid document of ATIF."""
-    found: dict[str, Session] = {}
+    found: dict[str, AgentSession] = {}
     for document in documents(folder).values():
         assert not document.refused, document
         for session in document.reading.sessions if document.reading else ():
@@ -44,5 +44,5 @@ def becomes(document: Document) -> dict[str, str]:
     return {entry["field"]: entry["becomes"] for entry in document.reading.account.entries()}
 
 
-def said(session: Session) -> list[tuple[str, object]]:
+def said(session: AgentSession) -> list[tuple[str, object]]:
     return [(step["source"], step["message"]) for step in session.steps]

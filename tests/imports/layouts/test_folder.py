@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from curation.imports.layouts.folder import Folder
-from curation.imports.layouts.groups import Kind, group_files
-from curation.imports.layouts.session import Outcome
+from curation.imports.layouts.folder import DocumentFolder
+from curation.imports.layouts.groups import GroupKind, group_files
+from curation.imports.layouts.session import SessionOutcome
 from tests.imports.layouts.golden import GOLDEN, documents, golden, packed
 
 
@@ -21,7 +21,7 @@ def trajectory(message: str, **fields: object) -> dict[str, object]:
     return {"schema_version": "ATIF-v1.8", "agent": {"name": "a", "version": "1"}, "steps": steps, **fields}
 
 
-def first_messages(folder: Folder) -> dict[str, list[object]]:
+def first_messages(folder: DocumentFolder) -> dict[str, list[object]]:
     found = documents(folder)
     return {
         name: [session.steps[0]["message"] for session in one.reading.sessions]
@@ -46,10 +46,10 @@ def test_files_that_belong_together_are_one_group() -> None:
         "rows/more.json",
     ]
     found = {(group.kind, group.root, group.main): list(group.names) for group in group_files(names)}
-    assert found[Kind.JOB, "job/", ""] == ["config.json", "job.log", "result.json"]
-    assert len(found[Kind.TRIAL, "job/t__1/", ""]) == 5
-    assert found[Kind.FILE, "claude/", "s.jsonl"] == ["s.jsonl", "s/subagents/agent-1.jsonl"]
-    assert found[Kind.FILE, "rows/", "more.json"] == ["more.json"]
+    assert found[GroupKind.JOB, "job/", ""] == ["config.json", "job.log", "result.json"]
+    assert len(found[GroupKind.TRIAL, "job/t__1/", ""]) == 5
+    assert found[GroupKind.FILE, "claude/", "s.jsonl"] == ["s.jsonl", "s/subagents/agent-1.jsonl"]
+    assert found[GroupKind.FILE, "rows/", "more.json"] == ["more.json"]
 
 
 def test_atif_as_a_document_a_list_and_lines() -> None:
@@ -123,12 +123,12 @@ def test_the_nearest_report_decides() -> None:
     }
     found = documents(packed(files))
     outcomes = {name: one.reading.sessions[0].verdict.outcome for name, one in found.items() if one.reading}
-    assert outcomes == {"a/output.jsonl:1": Outcome.FAILED, "b/output.jsonl:1": Outcome.SOLVED}
+    assert outcomes == {"a/output.jsonl:1": SessionOutcome.FAILED, "b/output.jsonl:1": SessionOutcome.SOLVED}
 
 
 def test_a_document_that_is_too_long_is_refused_and_others_are_read() -> None:
     content = {"a.json": json.dumps(trajectory("x" * 500)).encode(), "b.json": json.dumps(trajectory("b")).encode()}
-    folder = Folder(list(content), lambda name: BytesIO(content[name]), longest=400)
+    folder = DocumentFolder(list(content), lambda name: BytesIO(content[name]), longest=400)
     found = documents(folder)
     assert found["a.json"].refused.startswith("a.json is longer than")
     assert found["b.json"].reading
@@ -154,7 +154,8 @@ def test_files_are_open_one_at_a_time() -> None:
 
     def read() -> Iterator[str]:
         yield from (
-            document.name for _, document in Folder(list(content), lambda name: Counted(content[name])).documents()
+            document.name
+            for _, document in DocumentFolder(list(content), lambda name: Counted(content[name])).documents()
         )
 
     assert len(list(read())) == 20

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from curation.duels.models import Prompt
 from curation.imports.sources.archive import ZipReader
-from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from tests.factories import make_project
 from tests.imports.bringing import bad_rows, bring, chat
 
@@ -30,7 +30,7 @@ def reader(content: bytes, **limits: int) -> ZipReader:
 def test_each_json_file_is_a_row_in_any_folder() -> None:
     found = reader(zipped({"a.json": '{"n": 1}', "folder/": "", "folder/B.JSON": '{"n": 2}', "readme.md": "no"}))
 
-    rows = list(found.rows(Position()))
+    rows = list(found.rows(SourcePosition()))
 
     assert [row.value for row in rows if isinstance(row, SourceRow)] == [{"n": 1}, {"n": 2}]
     assert found.count() == 2
@@ -41,7 +41,7 @@ def test_each_json_file_is_a_row_in_any_folder() -> None:
 def test_a_bad_file_is_named_and_the_others_are_read() -> None:
     content = zipped({"broken.json": "{", "long.json": '"' + "x" * 2000 + '"', "list.json": "[]", "good.json": "{}"})
 
-    rows = list(reader(content).rows(Position()))
+    rows = list(reader(content).rows(SourcePosition()))
 
     reasons = [row.reason for row in rows if isinstance(row, BadRow)]
     assert [reason.split(":")[0] for reason in reasons] == ["broken.json", "long.json", "list.json"]
@@ -52,7 +52,7 @@ def test_a_bad_file_is_named_and_the_others_are_read() -> None:
 def test_a_damaged_member_is_a_bad_row() -> None:
     content = bytearray(zipped({"a.json": json.dumps({"n": "".join(map(chr, range(40, 400)))})}))
     content[60:80] = b"\xff" * 20
-    assert isinstance(next(reader(bytes(content)).rows(Position())), BadRow)
+    assert isinstance(next(reader(bytes(content)).rows(SourcePosition())), BadRow)
 
 
 @pytest.mark.parametrize(

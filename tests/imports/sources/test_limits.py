@@ -15,7 +15,7 @@ from pytest_django import Settings
 from curation.duels.models import Prompt
 from curation.imports.sources import archive, limits
 from curation.imports.sources.open import open_path
-from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.runs.control import retry_failed
 from curation.runs.models import RunState
 from tests.factories import make_project
@@ -86,7 +86,7 @@ class TestBombs:
 
     def read(self, path: Path) -> int:
         with open_path(path) as source:
-            return sum(1 for _ in source.reader.rows(Position()))
+            return sum(1 for _ in source.reader.rows(SourcePosition()))
 
 
 def test_rows_that_parquet_stores_once_are_read_in_flat_memory(tmp_path: Path, settings: Settings) -> None:
@@ -97,7 +97,7 @@ def test_rows_that_parquet_stores_once_are_read_in_flat_memory(tmp_path: Path, s
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     read = 0
     with open_path(path) as source:
-        for row in source.reader.rows(Position()):
+        for row in source.reader.rows(SourcePosition()):
             assert not isinstance(row, BadRow) and row.offset == read
             read += 1
     assert read == 400
@@ -118,7 +118,7 @@ def test_only_the_long_row_of_a_parquet_file_is_bad(tmp_path: Path, settings: Se
     settings.MAX_LINE_BYTES = MB
     path = parquet(tmp_path, "SELECT i, repeat('x', CASE WHEN i = 7 THEN 5000000 ELSE 10 END) AS t FROM range(20) r(i)")
     with open_path(path) as source:
-        bad = [row for row in source.reader.rows(Position()) if isinstance(row, BadRow)]
+        bad = [row for row in source.reader.rows(SourcePosition()) if isinstance(row, BadRow)]
     assert [(row.offset, row.reason) for row in bad] == [(7, "longer than 1 MB (the server's limit for one row)")]
 
 
@@ -127,7 +127,7 @@ def test_a_row_of_millions_of_tiny_values_is_bad_and_a_text_with_as_many_commas_
     text = b'{"t": "' + b'a\\",' * 1_500_000 + b'"}\n'
     path.write_bytes(b'{"a": [' + b"{}," * 1_500_000 + b"{}]}\n" + text)
     with open_path(path) as source:
-        first, second = source.reader.rows(Position())
+        first, second = source.reader.rows(SourcePosition())
     assert isinstance(first, BadRow) and first.reason == "more than 1,000,000 values (the limit for one row)"
     assert isinstance(second, SourceRow)
 

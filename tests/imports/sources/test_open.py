@@ -10,7 +10,7 @@ import pytest
 from django.conf import LazySettings
 
 from curation.imports.sources.open import open_path
-from curation.imports.sources.rows import BadRow, Position, SourceError, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 
 ROWS = [{"id": number, "text": f'a "quoted" [text], {{{number}}} \\ ü'} for number in range(700)]
 
@@ -21,7 +21,7 @@ def written(folder: Path, content: bytes, name: str = "rows") -> Path:
     return path
 
 
-def read(path: Path, start: Position = Position()) -> list[SourceRow | BadRow]:  # noqa: B008 - frozen
+def read(path: Path, start: SourcePosition = SourcePosition()) -> list[SourceRow | BadRow]:  # noqa: B008 - frozen
     with open_path(path) as source:
         return list(source.reader.rows(start))
 
@@ -88,7 +88,7 @@ def test_parquet_is_read_in_windows_with_its_nested_rows_and_times(tmp_path: Pat
             [{"role": "user", "content": "c4998"}],
             [{"role": "user", "content": "c4999"}],
         ]
-        assert [row.offset for row in source.reader.rows(Position(0))] == list(range(5000))
+        assert [row.offset for row in source.reader.rows(SourcePosition(0))] == list(range(5000))
 
 
 @pytest.mark.parametrize("form", [as_lines(ROWS), json.dumps(ROWS).encode(), json.dumps(ROWS, indent=1).encode()])

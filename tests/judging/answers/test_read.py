@@ -2,7 +2,7 @@
 
 import pytest
 
-from judging.answers.read import FORMAT_REFUSALS, Reply, format_refusal, split_thinking
+from judging.answers.read import FORMAT_REFUSALS, SplitReply, format_refusal, split_thinking
 
 GOOD = "THOUGHT: I look.\n\n```bash\nls\n```"
 
@@ -28,24 +28,26 @@ GOOD = "THOUGHT: I look.\n\n```bash\nls\n```"
     ],
 )
 def test_thinking_is_cut_off(text: str, answer: str, thinking: str) -> None:
-    assert split_thinking(text) == Reply(answer, thinking)
+    assert split_thinking(text) == SplitReply(answer, thinking)
 
 
 @pytest.mark.parametrize(
     "tag", ["thought", "Thoughts", "reasoning", "reflection", "analysis", "scratchpad", "inner_monologue"]
 )
 def test_thinking_that_a_model_was_told_to_mark_is_cut_off_too(tag: str) -> None:
-    assert split_thinking(f"<{tag}>I look.</{tag}>\n\n{GOOD}") == Reply(GOOD, "I look.")
-    assert split_thinking(f"<{tag}>I was cut") == Reply("", "I was cut")
-    assert split_thinking(f"<think>a</think>\n<{tag}>b</{tag}>{GOOD}") == Reply(GOOD, "a\nb")
-    assert split_thinking(f"<thinking>a <{tag}>b</{tag}> c</thinking>{GOOD}") == Reply(GOOD, f"a <{tag}>b</{tag}> c")
+    assert split_thinking(f"<{tag}>I look.</{tag}>\n\n{GOOD}") == SplitReply(GOOD, "I look.")
+    assert split_thinking(f"<{tag}>I was cut") == SplitReply("", "I was cut")
+    assert split_thinking(f"<think>a</think>\n<{tag}>b</{tag}>{GOOD}") == SplitReply(GOOD, "a\nb")
+    assert split_thinking(f"<thinking>a <{tag}>b</{tag}> c</thinking>{GOOD}") == SplitReply(
+        GOOD, f"a <{tag}>b</{tag}> c"
+    )
     mention = f"THOUGHT: the field <{tag}>x</{tag}> has no end: </{tag}>\n\n```bash\necho '<{tag}>' > f.xml\n```"
-    assert split_thinking(mention) == Reply(mention, "")
+    assert split_thinking(mention) == SplitReply(mention, "")
 
 
 def test_tags_inside_a_block_belong_to_the_answer() -> None:
     text = "THOUGHT: clean the log.\n\n```bash\nsed -i 's/<think>.*<\\/think>//' log && echo '</think>'\n```"
-    assert split_thinking(text) == Reply(text, "")
+    assert split_thinking(text) == SplitReply(text, "")
 
 
 @pytest.mark.parametrize(

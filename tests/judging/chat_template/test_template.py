@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from judging.chat_template import template as module
-from judging.chat_template.template import ChatTemplate, Failure, Fault, TemplateRefused
+from judging.chat_template.template import ChatTemplate, Failure, TemplateFault, TemplateRefused
 
 PLAIN = """{%- for message in messages -%}
 {%- if not loop.first and message.role == loop.previtem.role -%}
@@ -35,12 +35,14 @@ def test_a_row_that_renders_whole_has_no_failure(plain: ChatTemplate) -> None:
 
 
 def test_the_exception_of_the_template_is_named(plain: ChatTemplate) -> None:
-    assert plain.try_out([ASKED, ASKED], [], []) == Failure(Fault.RAISES, "TemplateError: two turns of one role")
+    assert plain.try_out([ASKED, ASKED], [], []) == Failure(
+        TemplateFault.RAISES, "TemplateError: two turns of one role"
+    )
 
 
 def test_a_tool_that_is_not_declared_is_named(plain: ChatTemplate) -> None:
     called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
-    assert plain.try_out([ASKED, called], [], [1]) == Failure(Fault.UNDECLARED, "called: bash")
+    assert plain.try_out([ASKED, called], [], [1]) == Failure(TemplateFault.UNDECLARED, "called: bash")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_trained_text_that_is_not_rendered_is_found(
     learned = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     with ChatTemplate(text) as template:
         found = template.try_out(messages, tools, learned)
-    assert found is not None and found.fault is Fault.MISSING
+    assert found is not None and found.fault is TemplateFault.MISSING
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_template_that_takes_too_much_is_stopped_and_the_next_row_is_tried(
     )
     with ChatTemplate(both) as template:
         much = template.try_out([{**ASKED, "content": "much"}, SAID], [], [1])
-        assert much is not None and much.fault is Fault.RAISES
+        assert much is not None and much.fault is TemplateFault.RAISES
         assert template.try_out([ASKED, SAID], [], [1]) is None
 
 
@@ -97,7 +99,7 @@ def test_a_template_that_takes_too_much_is_stopped_and_the_next_row_is_tried(
 def test_the_sandbox_refuses_what_is_unsafe(text: str) -> None:
     with ChatTemplate(text) as template:
         found = template.try_out([ASKED, SAID], [], [])
-    assert found is not None and found.fault is Fault.RAISES
+    assert found is not None and found.fault is TemplateFault.RAISES
 
 
 def test_a_text_that_is_no_template_is_refused_with_its_line() -> None:

@@ -12,7 +12,7 @@ from judging.contamination.contain import Containment
 from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level
 from judging.contamination.normalise import VOLATILE_LABELS
-from judging.contamination.rows import EvalRow, Messages, TrainingRow
+from judging.contamination.rows import ComparedRow, Messages, TrainingRow
 from tests.parts import shared_data
 
 QUESTIONS = [
@@ -26,8 +26,8 @@ QUESTIONS = [
 ]
 
 
-def row(question: str, answer: str) -> EvalRow:
-    return EvalRow.of([("system", "You are helpful."), ("user", question)], answer)
+def row(question: str, answer: str) -> ComparedRow:
+    return ComparedRow.of([("system", "You are helpful."), ("user", question)], answer)
 
 
 def said(question: str, answer: str, system: str = "") -> Messages:
@@ -50,7 +50,7 @@ def inside(number: int) -> dict[str, Sequence[Messages]]:
     }
 
 
-def matches(rows: Sequence[EvalRow], *training: Sequence[Messages]) -> list[Match]:
+def matches(rows: Sequence[ComparedRow], *training: Sequence[Messages]) -> list[Match]:
     trained = [TrainingRow(sides, line=line) for line, sides in enumerate(training)]
     return [match for match in contamination(rows, trained) if match.levels[0].contaminates]
 
@@ -100,7 +100,7 @@ def test_half_of_a_row_is_contained_and_a_third_is_not() -> None:
     assert matches([held], [third]) == []
 
 
-def templated(seed: int, count: int) -> Iterator[EvalRow]:
+def templated(seed: int, count: int) -> Iterator[ComparedRow]:
     """Rows of one long template with two words of their own."""
     draw = random.Random(seed)
     for _ in range(count):
@@ -109,7 +109,7 @@ def templated(seed: int, count: int) -> Iterator[EvalRow]:
             f"You are a clerk of the city of {city}. Read the form below with care, fill in every field that is empty,"
             f" and send it to the office for {thing} before noon. Answer with one line, and give no reasons."
         )
-        yield EvalRow.of([("user", task)], f"send form {thing}")
+        yield ComparedRow.of([("user", task)], f"send form {thing}")
 
 
 def test_rows_of_one_template_are_not_contained_in_each_other() -> None:
@@ -134,7 +134,7 @@ def published(name: str) -> list[Messages]:
 def test_every_row_of_the_published_split_is_contained_in_its_training_data() -> None:
     containment, training = Containment(VOLATILE_LABELS), published("train")
     for *before, (_, answer) in published("val"):
-        containment.add(EvalRow.of(before, answer))
+        containment.add(ComparedRow.of(before, answer))
     texts = [TrainingRow([messages]).text for messages in training]
     containment.without_common(texts[:1_000])
 
@@ -146,7 +146,7 @@ def test_of_other_tasks_of_the_published_data_only_the_one_that_repeats_a_row_co
     them asks for the volume of a held-out row, and then for a tag."""
     tasks = {messages[1][1].split("\n")[0] for messages in published("train")}
     held_out = set(sorted(tasks)[::2])
-    rows = [EvalRow.of(m[:-1], m[-1][1]) for m in published("val") if m[1][1].split("\n")[0] in held_out]
+    rows = [ComparedRow.of(m[:-1], m[-1][1]) for m in published("val") if m[1][1].split("\n")[0] in held_out]
     answers = {one.answer for one in rows}
     training = [[m] for m in published("train") if m[1][1].split("\n")[0] not in held_out and m[-1][1] not in answers]
     assert len(rows) > 50 and len(training) > 300
@@ -160,7 +160,7 @@ def test_of_other_tasks_of_the_published_data_only_the_one_that_repeats_a_row_co
 
 def test_made_up_rows_of_the_same_kind_are_clean() -> None:
     """Prompts of the published data with tasks that nobody asked for."""
-    rows = [EvalRow.of(messages[:-1], messages[-1][1]) for messages in published("val")]
+    rows = [ComparedRow.of(messages[:-1], messages[-1][1]) for messages in published("val")]
     draw = random.Random(3)
     made = []
     for number, (system, (role, text), _) in enumerate(published("val")):
@@ -178,7 +178,7 @@ def test_made_up_rows_of_the_same_kind_are_clean() -> None:
 
 
 def test_an_earlier_turn_is_compared_as_closely_as_the_last_one() -> None:
-    short = EvalRow.of([("user", "Stop it")], "sudo systemctl stop web")
+    short = ComparedRow.of([("user", "Stop it")], "sudo systemctl stop web")
     session = [*said("Stop it", "sudo systemctl stop web"), *said("Thanks", "You are welcome to it.")]
 
     (found, *_) = matches([short], [session])

@@ -8,19 +8,21 @@ import pytest
 from judging.contamination.find import contamination
 from judging.contamination.levels import Level
 from judging.contamination.normalise import normalised, task_of
-from judging.contamination.rows import EvalRow, TrainingRow
+from judging.contamination.rows import ComparedRow, TrainingRow
 from tests.parts import shared_data
 
 
-def row(prompt: str = "TASK: list users.\n\nStep: 0", answer: str = "aws iam list-users", task_id: str = "") -> EvalRow:
-    return EvalRow(prompt, prompt, answer, task_id)
+def row(
+    prompt: str = "TASK: list users.\n\nStep: 0", answer: str = "aws iam list-users", task_id: str = ""
+) -> ComparedRow:
+    return ComparedRow(prompt, prompt, answer, task_id)
 
 
-def trained(*rows: EvalRow) -> list[TrainingRow]:
+def trained(*rows: ComparedRow) -> list[TrainingRow]:
     return [TrainingRow.of(row, line) for line, row in enumerate(rows)]
 
 
-def levels(one: EvalRow, other: EvalRow) -> tuple[Level, ...]:
+def levels(one: ComparedRow, other: ComparedRow) -> tuple[Level, ...]:
     return next((match.levels for match in contamination([one], trained(other))), ())
 
 
@@ -91,7 +93,7 @@ def test_the_published_split() -> None:
     }
 
 
-def published(value: dict[str, Any]) -> EvalRow:
+def published(value: dict[str, Any]) -> ComparedRow:
     *before, last = value["messages"]
     opening = next(message["content"] for message in before if message["role"] == "user")
-    return EvalRow("\n\n".join(m["content"] for m in before), opening, last["content"], str(value["task_id"]))
+    return ComparedRow("\n\n".join(m["content"] for m in before), opening, last["content"], str(value["task_id"]))

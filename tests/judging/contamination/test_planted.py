@@ -12,30 +12,30 @@ import pytest
 
 from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level, contaminates
-from judging.contamination.rows import EvalRow, TrainingRow
+from judging.contamination.rows import ComparedRow, TrainingRow
 from tests.parts import shared_data
 
-Plant = Callable[[EvalRow], EvalRow | None]
+Plant = Callable[[ComparedRow], ComparedRow | None]
 CYRILLIC = str.maketrans("aeoc", "аеос")
 
 
-def compare(rows: Sequence[EvalRow], training: Sequence[EvalRow]) -> Iterator[Match]:
+def compare(rows: Sequence[ComparedRow], training: Sequence[ComparedRow]) -> Iterator[Match]:
     return contamination(rows, [TrainingRow.of(row, line) for line, row in enumerate(training)])
 
 
 @cache
-def rows_of(name: str) -> list[EvalRow]:
+def rows_of(name: str) -> list[ComparedRow]:
     return [_row(json.loads(line)) for line in shared_data("aws_cli", f"{name}.jsonl").open()]
 
 
-def _row(value: dict[str, Any]) -> EvalRow:
+def _row(value: dict[str, Any]) -> ComparedRow:
     *before, last = value["messages"]
     opening = next(message["content"] for message in before if message["role"] == "user")
     prompt = "\n\n".join(f"{message['role']}:\n{message['content']}" for message in before)
-    return EvalRow(prompt, opening, last["content"], str(value["task_id"]))
+    return ComparedRow(prompt, opening, last["content"], str(value["task_id"]))
 
 
-def apart() -> tuple[list[EvalRow], list[EvalRow]]:
+def apart() -> tuple[list[ComparedRow], list[ComparedRow]]:
     """Held-out rows of every third task, and training rows of the other tasks with other answers."""
     held_out = [row for row in rows_of("val") if int(row.task_id) % 3 == 0]
     answers = {row.answer for row in held_out}
@@ -43,25 +43,25 @@ def apart() -> tuple[list[EvalRow], list[EvalRow]]:
     return held_out, training
 
 
-def rewritten(row: EvalRow, change: Callable[[str], str], answer: str | None = None) -> EvalRow:
+def rewritten(row: ComparedRow, change: Callable[[str], str], answer: str | None = None) -> ComparedRow:
     """The row with another text of its user and without its id."""
     user = change(row.opening)
-    return EvalRow(row.prompt.replace(row.opening, user), user, row.answer if answer is None else answer)
+    return ComparedRow(row.prompt.replace(row.opening, user), user, row.answer if answer is None else answer)
 
 
-def values(row: EvalRow) -> EvalRow:
+def values(row: ComparedRow) -> ComparedRow:
     return rewritten(row, lambda text: re.sub(r"reward: \S+", "reward: 0.123", re.sub(r"Step: \d+", "Step: 77", text)))
 
 
-def whitespace(row: EvalRow) -> EvalRow:
+def whitespace(row: ComparedRow) -> ComparedRow:
     return rewritten(row, lambda text: text.replace(" ", "  "), row.answer.replace(" ", "\t"))
 
 
-def unicode(row: EvalRow) -> EvalRow:
+def unicode(row: ComparedRow) -> ComparedRow:
     return rewritten(row, lambda text: text.translate(CYRILLIC), row.answer.translate(CYRILLIC))
 
 
-def json_keys(row: EvalRow) -> EvalRow | None:
+def json_keys(row: ComparedRow) -> ComparedRow | None:
     found = re.search(r"(?<=')\{.*\}(?='$)", row.answer)
     if not found or len(json.loads(found[0])) < 2:
         return None
@@ -69,14 +69,14 @@ def json_keys(row: EvalRow) -> EvalRow | None:
     return rewritten(row, lambda text: f"{text}\n\nNow.", row.answer.replace(found[0], turned))
 
 
-def flags(row: EvalRow) -> EvalRow | None:
+def flags(row: ComparedRow) -> ComparedRow | None:
     first, *others = re.split(r" (?=--)", row.answer)
     if len(others) < 2:
         return None
     return rewritten(row, lambda text: f"{text}\n\nNow.", " ".join([first, *reversed(others)]))
 
 
-def names(row: EvalRow) -> EvalRow | None:
+def names(row: ComparedRow) -> ComparedRow | None:
     found = sorted(set(re.findall(r"'([a-z-]{3,})'", row.opening.split("\n")[0])), key=len, reverse=True)
 
     def change(text: str) -> str:
@@ -87,16 +87,16 @@ def names(row: EvalRow) -> EvalRow | None:
     return rewritten(row, change, change(row.answer)) if found and change(row.answer) != row.answer else None
 
 
-def answer(row: EvalRow) -> EvalRow | None:
+def answer(row: ComparedRow) -> ComparedRow | None:
     other = f"Do what my colleague asked for. {row.opening[::-1][:30]}"
-    return EvalRow(f"user:\n{other}", other, row.answer) if len(row.answer.split()) > 2 else None
+    return ComparedRow(f"user:\n{other}", other, row.answer) if len(row.answer.split()) > 2 else None
 
 
-def cut(row: EvalRow) -> EvalRow:
+def cut(row: ComparedRow) -> ComparedRow:
     return rewritten(row, lambda text: text[: len(text) * 6 // 10])
 
 
-def reworded(row: EvalRow) -> EvalRow:
+def reworded(row: ComparedRow) -> ComparedRow:
     def change(text: str) -> str:
         return text.replace("TASK: ", "TASK: Now, ").replace("Send your next AWS CLI", "Send the one")
 
@@ -148,8 +148,8 @@ def test_unrelated_rows_are_clean() -> None:
 
 
 def test_an_answer_that_many_tasks_share_is_counted_apart() -> None:
-    def asked(task: str, answer: str = "aws help --task-hint") -> EvalRow:
-        return EvalRow(f"user:\n{task}", task, answer)
+    def asked(task: str, answer: str = "aws help --task-hint") -> ComparedRow:
+        return ComparedRow(f"user:\n{task}", task, answer)
 
     row = asked("Make a bucket for the photos of the team.")
     once = list(compare([row], [asked("Send mail to all users who left.")]))
@@ -162,5 +162,5 @@ def test_an_answer_that_many_tasks_share_is_counted_apart() -> None:
 
 @pytest.mark.parametrize("text", ['{"a": ' * 50_000, "{" * 50_000, "--a " * 30_000, "'a " * 30_000, "a" * 200_000])
 def test_hostile_texts_take_no_time(text: str) -> None:
-    row = EvalRow(text, text, text[:2000])
-    list(compare([row], [EvalRow(f"{text} b", f"{text} b", text[:1000])]))
+    row = ComparedRow(text, text, text[:2000])
+    list(compare([row], [ComparedRow(f"{text} b", f"{text} b", text[:1000])]))

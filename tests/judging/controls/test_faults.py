@@ -7,7 +7,7 @@ import pytest
 
 from judging.answers.blocks import bash_blocks
 from judging.answers.facts import answer_facts
-from judging.controls.faults import Fault, faults_in_turn, plant
+from judging.controls.faults import PlantedFault, faults_in_turn, plant
 
 ANSWER = "THOUGHT: I read main.py first.\n\n```bash\nsed -n '1,80p' src/app/main.py\n```\n"
 HISTORY = "src/app/main.py src/app/util.py docs/README.md pip install x==1.2.3"
@@ -20,63 +20,68 @@ def script(answer: str | None) -> str:
 
 
 def test_an_empty_command_leaves_an_empty_block() -> None:
-    planted = plant(ANSWER, Fault.EMPTY_COMMAND, history=HISTORY, seed=1)
+    planted = plant(ANSWER, PlantedFault.EMPTY_COMMAND, history=HISTORY, seed=1)
     assert script(planted) == "" and planted is not None and planted.startswith("THOUGHT: I read main.py first.")
     assert answer_facts(planted).commands == 0
 
 
 def test_a_second_block_breaks_the_protocol() -> None:
-    planted = plant(ANSWER, Fault.TWO_BLOCKS, history=HISTORY, seed=1)
+    planted = plant(ANSWER, PlantedFault.TWO_BLOCKS, history=HISTORY, seed=1)
     assert planted is not None and answer_facts(planted).blocks == 2 and ANSWER.strip() in planted
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_wrong_file_is_another_one_of_the_history_with_the_same_ending(seed: int) -> None:
-    assert script(plant(ANSWER, Fault.WRONG_FILE, history=HISTORY, seed=seed)) == "sed -n '1,80p' src/app/util.py"
+    assert (
+        script(plant(ANSWER, PlantedFault.WRONG_FILE, history=HISTORY, seed=seed)) == "sed -n '1,80p' src/app/util.py"
+    )
 
 
 def test_an_invented_path_is_nowhere() -> None:
-    said = script(plant(ANSWER, Fault.INVENTED_PATH, history=HISTORY, seed=1))
+    said = script(plant(ANSWER, PlantedFault.INVENTED_PATH, history=HISTORY, seed=1))
     path = said.split()[-1]
     assert re.fullmatch(r"src/app/main_[a-z]+\.py", path) and path not in HISTORY
     taken = HISTORY + " ".join(f"main_{word}.py" for word in ("legacy", "internal", "shim", "adapter"))
-    assert script(plant(ANSWER, Fault.INVENTED_PATH, history=taken, seed=1)).endswith("main_compat.py")
+    assert script(plant(ANSWER, PlantedFault.INVENTED_PATH, history=taken, seed=1)).endswith("main_compat.py")
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("fault", list(Fault))
-def test_the_same_seed_plants_the_same_fault(fault: Fault, seed: int) -> None:
+@pytest.mark.parametrize("fault", list(PlantedFault))
+def test_the_same_seed_plants_the_same_fault(fault: PlantedFault, seed: int) -> None:
     assert plant(ANSWER, fault, history=HISTORY, seed=seed) == plant(ANSWER, fault, history=HISTORY, seed=seed)
 
 
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        ("THOUGHT: nothing to run.", Fault.EMPTY_COMMAND),
-        ("THOUGHT: empty.\n\n```bash\n\n```\n", Fault.EMPTY_COMMAND),
-        (ANSWER + "\n```bash\nls\n```\n", Fault.TWO_BLOCKS),
-        ("THOUGHT: look.\n\n```bash\nls -la\n```\n", Fault.WRONG_FILE),
-        ("THOUGHT: look.\n\n```bash\nls -la\n```\n", Fault.INVENTED_PATH),
+        ("THOUGHT: nothing to run.", PlantedFault.EMPTY_COMMAND),
+        ("THOUGHT: empty.\n\n```bash\n\n```\n", PlantedFault.EMPTY_COMMAND),
+        (ANSWER + "\n```bash\nls\n```\n", PlantedFault.TWO_BLOCKS),
+        ("THOUGHT: look.\n\n```bash\nls -la\n```\n", PlantedFault.WRONG_FILE),
+        ("THOUGHT: look.\n\n```bash\nls -la\n```\n", PlantedFault.INVENTED_PATH),
         # Any name is right for a file that is made.
-        ("THOUGHT: write it.\n\n```bash\ntouch reproduce.py\n```\n", Fault.INVENTED_PATH),
-        ("THOUGHT: version.\n\n```bash\npip install 1.2.3\n```\n", Fault.INVENTED_PATH),
+        ("THOUGHT: write it.\n\n```bash\ntouch reproduce.py\n```\n", PlantedFault.INVENTED_PATH),
+        ("THOUGHT: version.\n\n```bash\npip install 1.2.3\n```\n", PlantedFault.INVENTED_PATH),
     ],
 )
-def test_a_fault_without_a_place_is_not_planted(answer: str, fault: Fault) -> None:
+def test_a_fault_without_a_place_is_not_planted(answer: str, fault: PlantedFault) -> None:
     assert plant(answer, fault, history=HISTORY, seed=1) is None
 
 
 def test_faults_go_round_and_skip_what_does_not_fit() -> None:
     kinds = [found[0] for seed in range(4) if (found := faults_in_turn(ANSWER, history=HISTORY, seed=seed))]
-    assert kinds == list(Fault)
+    assert kinds == list(PlantedFault)
     plain = "THOUGHT: look.\n\n```bash\nls -la\n```\n"
     fitting = [faults_in_turn(plain, history="", seed=seed) for seed in range(4)]
-    assert {each[0] for each in fitting if each} == {Fault.EMPTY_COMMAND, Fault.TWO_BLOCKS} and None not in fitting
+    assert {each[0] for each in fitting if each} == {
+        PlantedFault.EMPTY_COMMAND,
+        PlantedFault.TWO_BLOCKS,
+    } and None not in fitting
     assert faults_in_turn("No command.", history="", seed=0) is None
 
 
 def test_a_long_word_in_the_history_takes_no_time() -> None:
     began = time.thread_time()
     history = f"{HISTORY} {'aB3' * 6000} src/app/other.py"
-    assert script(plant(ANSWER, Fault.WRONG_FILE, history=history, seed=1)).endswith(".py")
+    assert script(plant(ANSWER, PlantedFault.WRONG_FILE, history=history, seed=1)).endswith(".py")
     assert time.thread_time() - began < 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from judging.learning.approval import Model, TooFewGroups, fit
-from judging.learning.facts import Columns, Fact
+from judging.learning.facts import Fact, FactColumns
 
 
 @dataclass
@@ -129,8 +129,8 @@ def test_words_and_numbers_that_were_never_seen_are_predicted_too() -> None:
 def test_facts_of_few_samples_are_no_columns() -> None:
     rows: list[dict[str, Fact]] = [{"score": 1.0, "agent": "a"} for _ in range(20)]
     rows[0]["rare"] = 1.0
-    assert Columns.of(rows).names == ("score", "agent")
-    assert Columns.of(rows).typical == (1.0, "a")
+    assert FactColumns.of(rows).names == ("score", "agent")
+    assert FactColumns.of(rows).typical == (1.0, "a")
 
 
 def approvable(order: Sequence[float], approved: Sequence[bool], alpha: float) -> int:

@@ -7,7 +7,7 @@ import pytest
 
 from judging.scan.decode import views
 from judging.scan.mask import Masks
-from judging.scan.scan import Finding, scan, scan_each
+from judging.scan.scan import ScanFinding, scan, scan_each
 from tests.judging.scan.hidden import COMMANDS, CONTROL, ENCODED, HARMLESS, KEY, SERVICES
 
 SETS = {"encoded": ENCODED, "command lines": COMMANDS, "other services": SERVICES, "control text": CONTROL}
@@ -50,7 +50,7 @@ def test_texts_that_are_scanned_together_have_the_findings_of_each_alone() -> No
 
 def test_a_value_beside_an_encoded_one_keeps_its_place() -> None:
     text = f"x%20y {KEY} z%20"
-    assert scan(text) == (Finding("github-token", text.index(KEY), text.index(KEY) + len(KEY)),)
+    assert scan(text) == (ScanFinding("github-token", text.index(KEY), text.index(KEY) + len(KEY)),)
 
 
 def test_a_service_key_after_other_letters_keeps_its_place() -> None:

@@ -10,7 +10,7 @@ import pytest
 from judging.scan.likely import Searches, likely
 from judging.scan.mask import Masks
 from judging.scan.rules import RULES
-from judging.scan.scan import Finding, kinds_of, rule_set_version, scan, texts_of
+from judging.scan.scan import ScanFinding, kinds_of, rule_set_version, scan, texts_of
 from tests.judging.scan.cases import FOUND, LOOK_ALIKES, RULES_OF
 from tests.parts import shared_data
 from tests.sampled import one_of
@@ -50,7 +50,7 @@ def _finds(text: str, value: str, rules: set[str]) -> bool:
     return any(f.rule in rules and _overlaps(f, text, value) for f in scan(text))
 
 
-def _overlaps(finding: Finding, text: str, value: str) -> bool:
+def _overlaps(finding: ScanFinding, text: str, value: str) -> bool:
     start = text.index(value)
     return finding.start < start + len(value) and start < finding.end
 

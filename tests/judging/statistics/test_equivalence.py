@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from judging.statistics.equivalence import PSEUDO, tost
-from judging.statistics.paired import Said, difference
+from judging.statistics.paired import PairedVerdict, difference
 
 ONES = np.ones
 
@@ -29,12 +29,12 @@ def test_equivalence_is_an_interval_of_ninety_per_cent_within_the_margin() -> No
 def test_equal_rows_are_equivalent_from_as_many_as_rule_out_the_margin(rows: int) -> None:
     """(1 - 0.05) ** 59 is just below 0.05."""
     same = difference([1.0] * rows, [1.0] * rows, [""] * rows, margin=0.05)
-    assert same.said == (Said.EQUIVALENT if rows >= 59 else Said.NOT_KNOWN)
+    assert same.said == (PairedVerdict.EQUIVALENT if rows >= 59 else PairedVerdict.NOT_KNOWN)
     assert same.equivalence == pytest.approx(0.95**rows)
 
 
 def test_without_a_margin_nothing_is_equivalent() -> None:
-    assert difference([1.0] * 500, [1.0] * 500, [""] * 500).said == Said.NOT_KNOWN
+    assert difference([1.0] * 500, [1.0] * 500, [""] * 500).said == PairedVerdict.NOT_KNOWN
 
 
 @pytest.mark.parametrize("rows", [10, 30, 100, 200])
@@ -70,4 +70,4 @@ def mcnemar_p(gained: int, lost: int) -> float:
 
 def test_rows_of_one_task_prove_no_more_than_the_task() -> None:
     before, after = [1.0] * 300, [1.0] * 300
-    assert difference(before, after, [f"t{n % 10}" for n in range(300)], margin=0.05).said == Said.NOT_KNOWN
+    assert difference(before, after, [f"t{n % 10}" for n in range(300)], margin=0.05).said == PairedVerdict.NOT_KNOWN

@@ -7,7 +7,7 @@ import pytest
 
 from judging.statistics.guarantee import (
     Floats,
-    Level,
+    SetLevel,
     chance_if_broken,
     enough_looks,
     expected,
@@ -53,8 +53,8 @@ def test_the_chance_is_exact_for_every_number_of_errors(samples: int, looks: int
 
 
 def test_testing_begins_at_the_first_threshold_that_could_pass_and_ends_at_the_first_that_fails() -> None:
-    def level(threshold: float, samples: int, looks: int, errors: int) -> Level:
-        return Level(threshold, samples, looks, errors)
+    def level(threshold: float, samples: int, looks: int, errors: int) -> SetLevel:
+        return SetLevel(threshold, samples, looks, errors)
 
     few, good, better = level(9, 500, 30, 0), level(8, 1_000, 90, 0), level(7, 2_000, 150, 2)
     bad, fine = level(6, 3_000, 200, 12), level(5, 9_000, 900, 13)
@@ -82,7 +82,7 @@ def test_with_clusters_the_first_look_at_each_must_pass_too() -> None:
 
 
 def test_more_looks_of_the_same_kind_prove_more() -> None:
-    levels = [Level(8.0, 2_000, 60, 0), Level(5.0, 5_000, 150, 4)]
+    levels = [SetLevel(8.0, 2_000, 60, 0), SetLevel(5.0, 5_000, 150, 4)]
     assert proven(levels, 0.05, 0.05) == levels[0]
     more = with_looks(levels, 450, 150)
     assert (more[1].looks, more[1].errors) == (450, 12) and proven(more, 0.05, 0.05) == more[1]

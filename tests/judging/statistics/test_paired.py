@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from judging.statistics.paired import Said, difference, mcnemar
+from judging.statistics.paired import PairedVerdict, difference, mcnemar
 from judging.statistics.rates import Interval, wilson
 from judging.statistics.sign_flip import holm, sign_flip
 
@@ -106,22 +106,24 @@ def test_agreement_of_few_tasks_proves_little() -> None:
     five = difference([0.0] * 5, [1.0] * 5, list("abcde"))
     six = difference([0.0] * 6, [1.0] * 6, list("abcdef"))
     eight = difference([0.0] * 8, [1.0] * 8, list("abcdefgh"))
-    assert (five.said, six.said, eight.said) == (Said.NOT_KNOWN, Said.LIKELY, Said.CLEAR)
-    assert difference([0.0], [1.0], ["a"]).said == Said.NOT_KNOWN
+    assert (five.said, six.said, eight.said) == (PairedVerdict.NOT_KNOWN, PairedVerdict.LIKELY, PairedVerdict.CLEAR)
+    assert difference([0.0], [1.0], ["a"]).said == PairedVerdict.NOT_KNOWN
     same = difference([1.0, 0.0] * 20, [1.0, 0.0] * 20, [""] * 40)
-    assert (same.delta, same.said) == (0.0, Said.NOT_KNOWN) and same.interval.high == pytest.approx(0.088, abs=0.001)
+    assert (same.delta, same.said) == (0.0, PairedVerdict.NOT_KNOWN) and same.interval.high == pytest.approx(
+        0.088, abs=0.001
+    )
 
 
 def test_words_come_from_the_interval_and_not_from_points() -> None:
     rng = np.random.default_rng(9)
     noise = (rng.random(20) < 0.5).astype(float)
     other = (rng.random(20) < 0.5).astype(float)
-    assert difference(list(noise), list(other), [""] * 20).said == Said.NOT_KNOWN
+    assert difference(list(noise), list(other), [""] * 20).said == PairedVerdict.NOT_KNOWN
     many = 20_000
     base = (rng.random(many) < 0.50).astype(float)
     small = np.where(rng.random(many) < 0.02, 1.0, base)
     found = difference(list(base), list(small), [""] * many, resamples=500)
-    assert found.delta < 0.02 and found.said == Said.CLEAR
+    assert found.delta < 0.02 and found.said == PairedVerdict.CLEAR
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from judging.statistics.paired import Said
+from judging.statistics.paired import PairedVerdict
 from judging.statistics.seeds import difference_over_seeds
 
 
@@ -36,9 +36,12 @@ def test_a_large_difference_is_clear_and_a_seed_that_disagrees_leaves_it_open() 
     tasks = [str(number) for number in range(100)]
     agree = np.array([[1.0] * 40 + [0.0] * 60, [1.0] * 42 + [0.0] * 58, [1.0] * 39 + [0.0] * 61])
     clear = difference_over_seeds(agree, tasks)
-    assert Said.at(clear.p) == Said.CLEAR and 0.2 < clear.interval.low < clear.delta < clear.interval.high
+    assert (
+        PairedVerdict.at(clear.p) == PairedVerdict.CLEAR
+        and 0.2 < clear.interval.low < clear.delta < clear.interval.high
+    )
     disagree = np.array([[1.0] * 40 + [0.0] * 60, [-1.0] * 20 + [0.0] * 80, [1.0] * 39 + [0.0] * 61])
-    assert Said.at(difference_over_seeds(disagree, tasks).p) == Said.NOT_KNOWN
+    assert PairedVerdict.at(difference_over_seeds(disagree, tasks).p) == PairedVerdict.NOT_KNOWN
 
 
 def test_few_differences_within_the_margin_are_equivalent_and_none_of_few_rows_are_not_known() -> None:
@@ -46,16 +49,16 @@ def test_few_differences_within_the_margin_are_equivalent_and_none_of_few_rows_a
     small = np.zeros((4, 400))
     small[0, 0], small[1, 1] = 1.0, -1.0
     found = difference_over_seeds(small, tasks, margin=0.02)
-    assert Said.at(found.p, found.equivalence) == Said.EQUIVALENT
+    assert PairedVerdict.at(found.p, found.equivalence) == PairedVerdict.EQUIVALENT
     none = difference_over_seeds(np.zeros((3, 5)), list("abcde"), margin=0.02)
-    assert Said.at(none.p, none.equivalence) == Said.NOT_KNOWN and not none.interval.excludes_zero()
+    assert PairedVerdict.at(none.p, none.equivalence) == PairedVerdict.NOT_KNOWN and not none.interval.excludes_zero()
 
 
 def test_figures_of_seeds_vary_with_the_seeds_alone() -> None:
     found = difference_over_seeds(np.array([[0.3], [0.4], [0.5]]), [""], margin=0.1)
     assert found.delta == pytest.approx(0.4) and found.interval.low == pytest.approx(0.4 - 4.3027 * 0.1 / 3**0.5, 1e-3)
     same = difference_over_seeds(np.array([[0.3], [0.3]]), [""])
-    assert Said.at(same.p) == Said.NOT_KNOWN
+    assert PairedVerdict.at(same.p) == PairedVerdict.NOT_KNOWN
 
 
 def test_one_seed_says_nothing_of_others() -> None:

@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from judging.statistics.values import Advantage, Value, Verdict, advantage
+from judging.statistics.values import ActionVerdict, Advantage, Value, advantage
 
 ROUNDS, SAMPLES = 3, 8
 MOST = ROUNDS * SAMPLES
-DECIDED = (Verdict.BETTER, Verdict.WORSE, Verdict.ALIKE)
+DECIDED = (ActionVerdict.BETTER, ActionVerdict.WORSE, ActionVerdict.ALIKE)
 Grid = NDArray[np.float64]
 
 
@@ -49,7 +49,7 @@ def ends(p: float, other: float) -> Iterator[End]:
                 goes_on[one, two] = 0
 
 
-def chance(p: float, other: float, *verdicts: Verdict) -> float:
+def chance(p: float, other: float, *verdicts: ActionVerdict) -> float:
     return sum(end.chance for end in ends(p, other) if end.found.verdict in verdicts)
 
 
@@ -67,22 +67,27 @@ def test_values_and_advantages_are_within_their_intervals_in_95_of_100_cells() -
 
 @pytest.mark.parametrize("p", [*(number / 20 for number in range(21)), 0.03, 0.97])
 def test_harmless_noise_is_rarely_better(p: float) -> None:
-    assert chance(p, p, Verdict.BETTER) <= 0.05
-    assert chance(p, p, Verdict.BETTER, Verdict.LIKELY) <= 0.15
+    assert chance(p, p, ActionVerdict.BETTER) <= 0.05
+    assert chance(p, p, ActionVerdict.BETTER, ActionVerdict.LIKELY) <= 0.15
 
 
 def test_a_large_advantage_is_proven_with_few_rollouts() -> None:
-    assert chance(0.95, 0.1, Verdict.BETTER) >= 0.99
+    assert chance(0.95, 0.1, ActionVerdict.BETTER) >= 0.99
     soon = sum(end.chance for end in ends(0.95, 0.1) if end.value.rollouts == SAMPLES)
     assert soon >= 0.8
 
 
 def test_an_action_that_ended_the_episode_needs_no_rollouts() -> None:
     found = advantage(Value(8, 8), Value(0, 1, ended=True), looks=4)
-    assert found.verdict is Verdict.BETTER
-    assert advantage(Value(1, 1, ended=True), Value(1, 1, ended=True)).verdict is Verdict.ALIKE
+    assert found.verdict is ActionVerdict.BETTER
+    assert advantage(Value(1, 1, ended=True), Value(1, 1, ended=True)).verdict is ActionVerdict.ALIKE
 
 
 def test_nothing_is_known_without_rollouts() -> None:
     found = advantage(Value(0, 0), Value(5, 5))
-    assert (found.difference, found.interval.low, found.interval.high, found.verdict) == (0.0, -1.0, 1.0, Verdict.OPEN)
+    assert (found.difference, found.interval.low, found.interval.high, found.verdict) == (
+        0.0,
+        -1.0,
+        1.0,
+        ActionVerdict.OPEN,
+    )

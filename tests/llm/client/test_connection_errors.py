@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.client.errors import CallError, TimedOut, Transient, Unreachable
 from curation.llm.client.gateway import client_for, target_of
 from tests.factories import make_endpoint, make_project
 
 pytestmark = pytest.mark.django_db
-REQUEST = Request([{"role": "user", "content": "Are you there?"}])
+REQUEST = CompletionRequest([{"role": "user", "content": "Are you there?"}])
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from django.db import connection
 from pytest_django import DjangoAssertNumQueries
 
 from curation.llm.client import pace
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.gateway import target_of
 from curation.llm.client.limits import RENEWALS_REMEMBERED, EndpointLimiter
-from curation.llm.client.pace import SILENT_AFTER, RequestSlots, ReturnSlots, Share, correct, reserve
+from curation.llm.client.pace import SILENT_AFTER, PaceShare, RequestSlots, ReturnSlots, correct, reserve
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
 from tests.factories import make_endpoint, make_project
 
@@ -35,21 +35,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
     yield move
 
 
-def make_target(**values: Any) -> Target:
+def make_target(**values: Any) -> EndpointTarget:
     return target_of(make_endpoint(make_project(), "m", **{"max_concurrency": CAP, **values}))
 
 
-def share(target: Target, holder: str, wanted: int = CAP, in_use: int = 0, cap: int = CAP) -> int:
+def share(target: EndpointTarget, holder: str, wanted: int = CAP, in_use: int = 0, cap: int = CAP) -> int:
     return asked(RequestSlots(target.endpoint_id, holder, wanted, in_use, cap)).slots
 
 
-def asked(wish: RequestSlots) -> Share:
+def asked(wish: RequestSlots) -> PaceShare:
     given = wish()
     assert given
     return given
 
 
-def granted(target: Target) -> int:
+def granted(target: EndpointTarget) -> int:
     return sum(EndpointShare.objects.filter(endpoint_id=target.endpoint_id).values_list("granted", flat=True))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Refused
 from curation.llm.client.gateway import listed_prices, target_of
 from curation.llm.client.litellm_client import LiteLlmClient
@@ -25,13 +25,15 @@ from tests.model_server import ModelServer
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
-def target(server: ModelServer, **params: Any) -> Target:
+def target(server: ModelServer, **params: Any) -> EndpointTarget:
     given = {"max_tokens": 5, "timeout": 5, **params}
-    return Target(1, "m", "openai/judge-a", server.api_base, "", given, 1, None, None, Decimal(0), Decimal(1), "")
+    return EndpointTarget(
+        1, "m", "openai/judge-a", server.api_base, "", given, 1, None, None, Decimal(0), Decimal(1), ""
+    )
 
 
 def ask(server: ModelServer, *, schema: dict[str, object] | None = None, **params: Any) -> Completion:
-    return asyncio.run(LiteLlmClient().complete(target(server, **params), Request(MESSAGES, schema=schema)))
+    return asyncio.run(LiteLlmClient().complete(target(server, **params), CompletionRequest(MESSAGES, schema=schema)))
 
 
 def test_a_schema_is_sent_where_the_endpoint_says_so(model_server: ModelServer) -> None:
@@ -51,7 +53,7 @@ def test_max_completion_tokens_takes_the_place_of_max_tokens(model_server: Model
 
     ask(model_server, max_completion_tokens=50)
 
-    request = Request(MESSAGES, {"max_tokens": 5})
+    request = CompletionRequest(MESSAGES, {"max_tokens": 5})
     wide = highest_cost(target(model_server, max_completion_tokens=1_000_000), request)
     assert wide == Decimal(1)  # a dollar per million tokens: a budget reserves the limit that is sent
 
@@ -61,7 +63,7 @@ def test_a_default_that_the_model_refuses_is_left_out(model_server: ModelServer,
     model_server.behave(model.removeprefix("openai/"), refuses=["temperature"])
     given = replace(target(model_server), model=model)
     for _ in range(2):
-        request = Request(MESSAGES, {"temperature": 0.7, "max_tokens": 5})
+        request = CompletionRequest(MESSAGES, {"temperature": 0.7, "max_tokens": 5})
         assert asyncio.run(LiteLlmClient().complete(given, request)).text
     assert model_server.counts().answered == 2
     assert model_server.counts().failed == (
@@ -73,7 +75,7 @@ def test_a_default_that_the_model_refuses_is_left_out(model_server: ModelServer,
 def test_a_parameter_that_the_endpoint_sets_is_refused_in_words(model_server: ModelServer, model: str) -> None:
     model_server.behave(model.removeprefix("openai/"), refuses=["temperature"])
     given = replace(target(model_server, temperature=0.7), model=model)
-    request = Request(MESSAGES, {"temperature": 0.7, "max_tokens": 5})
+    request = CompletionRequest(MESSAGES, {"temperature": 0.7, "max_tokens": 5})
     with pytest.raises(Refused, match="the parameters of the endpoint set `temperature`"):
         asyncio.run(LiteLlmClient().complete(given, request))
     assert model_server.counts().answered == 0

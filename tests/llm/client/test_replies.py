@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import CallError, HalfAnswer, OutOfQuota, RateLimited, Refused, Transient
 from curation.llm.client.litellm_client import LiteLlmClient, listed_prices
 from judging.answers.read import format_refusal
@@ -23,8 +23,10 @@ HALF = "THOUGHT: I will look at"
 
 def ask(server: ModelServer, model: str = "openai/m", base: str = "", **params: Any) -> Completion:
     given = {"max_tokens": 5, "timeout": 5, **params}
-    target = Target(1, "m", model, base or server.api_base, "", given, 1, None, None, Decimal(0), Decimal(1), "")
-    return asyncio.run(LiteLlmClient().complete(target, Request(MESSAGES)))
+    target = EndpointTarget(
+        1, "m", model, base or server.api_base, "", given, 1, None, None, Decimal(0), Decimal(1), ""
+    )
+    return asyncio.run(LiteLlmClient().complete(target, CompletionRequest(MESSAGES)))
 
 
 def failure(server: ModelServer, **params: Any) -> CallError:
@@ -352,8 +354,8 @@ def test_a_reported_cost_counts_where_the_endpoint_has_no_prices(
 ) -> None:
     said = body("stop")
     model_server.behave("m", body={**said, "usage": {**said["usage"], **usage}, "_headers": headers}, status=200)
-    target = Target(1, "m", "openai/m", model_server.api_base, "", {}, 1, None, None, None, None, "")
-    assert asyncio.run(LiteLlmClient().complete(target, Request(MESSAGES))).cost == cost
+    target = EndpointTarget(1, "m", "openai/m", model_server.api_base, "", {}, 1, None, None, None, None, "")
+    assert asyncio.run(LiteLlmClient().complete(target, CompletionRequest(MESSAGES))).cost == cost
     assert ask(model_server).cost == Decimal("0.000009")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from curation.llm.client import streams
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
 from curation.llm.client.litellm_client import LiteLlmClient
 from tests.serving import serving as running
@@ -88,8 +88,8 @@ class Served:
     ) -> Completion:
         given = {"timeout": timeout, "stream": True, **params}
         base = f"http://127.0.0.1:{self.port}/v1"
-        target = Target(1, "m", model, base, "", given, 1, None, None, Decimal(1), Decimal(1), "")
-        return asyncio.run(LiteLlmClient().complete(target, Request(MESSAGES, tools=tools)))
+        target = EndpointTarget(1, "m", model, base, "", given, 1, None, None, Decimal(1), Decimal(1), "")
+        return asyncio.run(LiteLlmClient().complete(target, CompletionRequest(MESSAGES, tools=tools)))
 
 
 def ask(body: Body, **given: Any) -> Completion:

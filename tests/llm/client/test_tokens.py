@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.litellm_client import LiteLlmClient
 from curation.llm.client.tokens import ASKED
 from tests.model_server import ModelServer
@@ -25,8 +25,10 @@ def answer(choice: dict[str, Any], **document: Any) -> dict[str, Any]:
 
 def ask(server: ModelServer, **params: Any) -> Completion:
     given = {"timeout": 5, **params}
-    target = Target(1, "m", "openai/judge-a", server.api_base, "", given, 1, None, None, Decimal(0), Decimal(0), "")
-    request = Request([{"role": "user", "content": "hello"}], ASKED)
+    target = EndpointTarget(
+        1, "m", "openai/judge-a", server.api_base, "", given, 1, None, None, Decimal(0), Decimal(0), ""
+    )
+    request = CompletionRequest([{"role": "user", "content": "hello"}], ASKED)
     return asyncio.run(LiteLlmClient().complete(target, request))
 
 

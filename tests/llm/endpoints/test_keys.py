@@ -10,7 +10,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from config import env
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.gateway import target_of
 from curation.llm.client.litellm_client import LiteLlmClient
@@ -149,7 +149,7 @@ class TestEndpoints:
         endpoint = make_endpoint(
             make_project("shell"), model="openai/x", api_base=model_server.api_base, api_key_env="HF_TOKEN"
         )
-        request = Request([{"role": "user", "content": "hello"}], {"max_tokens": 5})
+        request = CompletionRequest([{"role": "user", "content": "hello"}], {"max_tokens": 5})
 
         def call() -> None:
             asyncio.run(LiteLlmClient().complete(target_of(endpoint), request))
@@ -177,7 +177,9 @@ class TestEndpoints:
         assert answer.status_code == 422 and "credentials of the worker" in answer.json()["detail"]
         saved = make_endpoint(project, model=model, api_base=model_server.api_base)
         with pytest.raises(Misconfigured, match="credentials of the worker"):
-            asyncio.run(LiteLlmClient().complete(target_of(saved), Request([{"role": "user", "content": "hello"}])))
+            asyncio.run(
+                LiteLlmClient().complete(target_of(saved), CompletionRequest([{"role": "user", "content": "hello"}]))
+            )
 
 
 def test_in_containers_only_the_workers_that_call_models_have_the_keys() -> None:

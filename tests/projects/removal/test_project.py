@@ -27,7 +27,7 @@ from curation.samples.models import Sample
 from curation.web.problems import Conflict
 from curation.webhooks.deliver import _claim
 from curation.webhooks.emit import emit
-from curation.webhooks.models import Delivery, Event, Webhook
+from curation.webhooks.models import Delivery, Webhook, WebhookEvent
 from tests.factories import make_bearer, make_duel, make_endpoint, make_project, make_run, make_user
 from tests.projects.removal.every_model import fill, models_of_a_project, rows_of
 
@@ -272,7 +272,7 @@ class TestArchive:
         Delivery.objects.update(due_at=timezone.now())
         patch(client, headers, archived=True)
         assert _claim(5, {}) == []
-        assert emit(Project.objects.get(), Event.RUN_FINISHED, {}) == 0
+        assert emit(Project.objects.get(), WebhookEvent.RUN_FINISHED, {}) == 0
         assert client.post(f"{PATH}/webhooks/{hook.pk}/test", headers=headers).status_code == 409
 
     def test_an_archived_project_can_be_deleted(

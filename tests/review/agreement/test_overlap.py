@@ -24,7 +24,7 @@ from curation.review.decisions.undo import undo
 from curation.review.labels.save import save_labels
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.take import open_count, take_next
-from curation.samples.models import Look, Sample, Status
+from curation.samples.models import Look, Sample, SampleStatus
 from curation.web.problems import Conflict, NotAllowed
 from tests.factories import make_bearer, make_member, make_project
 from tests.review.browsing import left_of
@@ -69,7 +69,7 @@ def test_one_person_alone_never_settles_a_sample(project: Project) -> None:
     ada = reviewer_of(project)
     sample = judged(project)
     for action in ("approve", "reject", "reject"):
-        assert decide(access=ada, sample_id=sample.pk, action=action).sample.status == Status.PENDING
+        assert decide(access=ada, sample_id=sample.pk, action=action).sample.status == SampleStatus.PENDING
     assert not now(sample).disputed
 
 
@@ -90,7 +90,7 @@ def test_decisions_are_equal_by_their_outcome_and_the_kept_answer(
     sample = judged(project)
     for person, decision in ((reviewer_of(project), one), (reviewer_of(project), two)):
         decide(access=person, sample_id=sample.pk, **decision)
-    assert (now(sample).status != Status.PENDING, now(sample).disputed) == (agree, not agree)
+    assert (now(sample).status != SampleStatus.PENDING, now(sample).disputed) == (agree, not agree)
 
 
 def test_texts_of_refinements_must_be_equal_and_nobody_sees_those_of_others(project: Project) -> None:
@@ -277,7 +277,7 @@ def test_nothing_tells_of_a_decision_before_the_sample_is_settled(
         assert client.get(f"/p/billing/samples/{path}/").status_code == 403
     keep = Decision.objects.filter(reviewer=ada.user).get().pk
     answer = client.post(f"/p/billing/samples/{sample.pk}/adjudicate/", {"keep": keep, "action": "reject"})
-    assert answer.status_code == 403 and now(sample).status == Status.PENDING
+    assert answer.status_code == 403 and now(sample).status == SampleStatus.PENDING
     decide(access=reviewer_of(project, Role.CURATOR), sample_id=sample.pk, action="reject")
     assert len(read(client, f"/samples/{sample.pk}/decisions", headers)["data"]) == 3
 

@@ -6,7 +6,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.access import Access
 from curation.review.decisions.decide import decide
-from curation.review.decisions.outcome import Answered, Outcome, Reviewed
+from curation.review.decisions.outcome import AnsweredSide, Reviewed, SampleOutcome
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Pick
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def outcome_after(
     access: Access, *, preference: str = "", revise_as: str = "", of: str = Pick.CHALLENGER, **duel: Any
-) -> Outcome:
+) -> SampleOutcome:
     sample = judged(access.project, **duel)
     if revise_as:
         revise(access=access, sample_id=sample.pk, text=revise_as, of=of)
@@ -85,7 +85,7 @@ def test_the_number_of_queries_does_not_grow_with_the_samples(
         decide(access=access, sample_id=sample.pk, action="approve")
     with django_assert_num_queries(2):
         reviewed = Reviewed([sample.pk for sample in samples])
-    found = [reviewed.outcome(sample.pk, Answered("mine"), Answered("theirs")) for sample in samples]
+    found = [reviewed.outcome(sample.pk, AnsweredSide("mine"), AnsweredSide("theirs")) for sample in samples]
     assert [bool(outcome.reviewers) for outcome in found] == [True] * 6 + [False] * 7
 
 

@@ -10,7 +10,7 @@ from curation.review.decisions import findings
 from curation.review.decisions.findings import flag_findings, scan_undecided
 from curation.review.models import Clearance
 from curation.review.tasks import scan
-from curation.samples.models import Flag, Sample, Status
+from curation.samples.models import Flag, Sample, SampleStatus
 from curation.samples.scans.store import text_sha256
 from curation.samples.scores import save
 from judging.scan.scan import rule_set_version
@@ -34,8 +34,8 @@ def flags_of(sample: Sample) -> int:
 
 def test_samples_from_before_the_scan_get_their_flags_and_nothing_else() -> None:
     pending = make_sample(f"THOUGHT: Ask {MAIL}.")
-    refine = make_sample(f"THOUGHT: {KEY}", status=Status.NEEDS_REFINE)
-    clean, approved = make_sample("THOUGHT: ls"), make_sample(f"THOUGHT: Ask {MAIL}.", status=Status.APPROVED)
+    refine = make_sample(f"THOUGHT: {KEY}", status=SampleStatus.NEEDS_REFINE)
+    clean, approved = make_sample("THOUGHT: ls"), make_sample(f"THOUGHT: Ask {MAIL}.", status=SampleStatus.APPROVED)
     session = make_trajectory(make_project(), commands=(f"mail {MAIL}",), outputs=("",)).sample
     assert session is not None
     version = pending.version

@@ -15,7 +15,7 @@ from curation.review.bulk.decide import decide_selected
 from curation.review.models import Pick
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from judging.messages import message_text
 from tests.exports.exporting import (
     OF_ANSWERS,
@@ -107,7 +107,7 @@ def empty_project() -> tuple[Project, User]:
 
 
 def approve_all(project: Project, user: User) -> None:
-    pending = [str(pk) for pk in Sample.objects.filter(status=Status.PENDING).values_list("pk", flat=True)]
+    pending = [str(pk) for pk in Sample.objects.filter(status=SampleStatus.PENDING).values_list("pk", flat=True)]
     if pending:
         decide_selected(access=access_to(project, user), action="approve", ids=pending)
 

@@ -13,13 +13,13 @@ from backports import zstd
 from django.test import Client
 
 from curation.imports.row_kinds import MOST_WEIGHT
-from curation.imports.sources.rows import Position, SourceRow
+from curation.imports.sources.rows import SourcePosition, SourceRow
 from curation.projects.models import Project, Role, Scope
 from curation.review.imports.trajectories import TrajectoryKind, TrajectoryOptions
 from curation.review.models import Decision
 from curation.runs.engine.sync_stage import Interrupted
 from curation.runs.launch import launch
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Pair, Trajectory, TrajectoryText
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_project, make_user
@@ -118,7 +118,7 @@ def test_a_chunk_has_few_sessions_with_long_outputs() -> None:
         {"role": "assistant", "content": "", "tool_calls": [_call("bash", {})]},
     ]
     messages.append({"role": "tool", "tool_call_id": "c1", "content": "x" * MOST_WEIGHT})
-    source = SourceRow(0, {"messages": messages}, Position())
+    source = SourceRow(0, {"messages": messages}, SourcePosition())
     kind = TrajectoryKind()
     assert kind.weight(kind.parse(source, TrajectoryOptions())) >= MOST_WEIGHT
 
@@ -267,7 +267,7 @@ class TestRest:
         assert undo.status_code == 200, undo.content
         trajectory.text.refresh_from_db()
         assert len(trajectory.text.recorded.kept) == 3 and trajectory.text.recorded.learned == [2]
-        assert Sample.objects.get().status == Status.PENDING
+        assert Sample.objects.get().status == SampleStatus.PENDING
         assert Decision.objects.count() == 2
 
 

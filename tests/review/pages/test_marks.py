@@ -9,7 +9,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.decisions.decide import decide
 from curation.review.models import Decision
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Trajectory, TrajectoryText
 from tests.factories import called, make_imported, make_member, make_trajectory
 from tests.review.browsing import HTMX, body, form, open_queue, url
@@ -119,11 +119,11 @@ def test_a_trim_approves_up_to_a_step_and_its_undo_restores_the_session(
     sample = sample_of(row)
     values = form(sample, action="approve", trim="4")
     assert client.post(url("sample-decide", sample.pk), values, headers=HTMX).status_code == 200
-    assert sample_of(row).status == Status.APPROVED and marks(row) == {"4": {"end": True}}
+    assert sample_of(row).status == SampleStatus.APPROVED and marks(row) == {"4": {"end": True}}
     page = body(client.get(url("sample-page", sample.pk)))
     assert "approved up to this step" in page and page.count('data-why-not="after the end"') == 3
     client.post(url("review-undo"), form(sample), headers=HTMX)
-    assert sample_of(row).status == Status.PENDING and marks(row) == {}
+    assert sample_of(row).status == SampleStatus.PENDING and marks(row) == {}
 
 
 def test_a_rejection_does_not_trim(client: Client, me: Access, row: Trajectory) -> None:

@@ -11,7 +11,7 @@ from curation.duels.models import PullRequest
 from curation.projects.models import AuditEntry, Role
 from curation.review.models import Draft, Revision, Suggestion
 from curation.runs.models import Call, Run
-from curation.samples.models import Sample, Status
+from curation.samples.models import Sample, SampleStatus
 from tests.driving import end
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
 from tests.duels.running import CHALLENGER, KING, Models
@@ -77,7 +77,7 @@ def save(bench: Bench, sample: Sample, text: str, suggestion: str, **body: Any) 
 def decided() -> Sample:
     """A sample that is to be refined, which is not blind any more."""
     sample = Sample.objects.order_by("pk")[0]
-    Sample.objects.filter(pk=sample.pk).update(status=Status.NEEDS_REFINE)
+    Sample.objects.filter(pk=sample.pk).update(status=SampleStatus.NEEDS_REFINE)
     return sample
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from curation.projects.models import Project
 from curation.review.models import Draft, Revision
 from curation.runs.models import Run
-from curation.samples.models import Status
+from curation.samples.models import SampleStatus
 from tests.driving import end
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
 from tests.duels.running import CHALLENGER, KING, Models
@@ -23,7 +23,7 @@ BETTER = "THOUGHT: I read what fails first.\n\n```bash\nsed -n '1,80p' IMPROVED\
 def test_a_suggestion_from_the_button_to_the_story(page: Page, project: Project, models: Models) -> None:  # noqa: F811
     make_endpoint(project, "teacher", model="fake/teacher", price_in="2.0", price_out="4.0")
     models.says["teacher"] = lambda request: BETTER
-    sample = sample_of(make_duel(project, king=KING, challenger=CHALLENGER, status=Status.NEEDS_REFINE))
+    sample = sample_of(make_duel(project, king=KING, challenger=CHALLENGER, status=SampleStatus.NEEDS_REFINE))
     page.goto(f"/p/{project.slug}/samples/{sample.pk}/")
     page.keyboard.press("e")
     expect(page.locator("#refine-text")).to_be_focused()

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.review.models import Revision, Suggestion, TextScore
 from curation.runs.engine import event_loop, llm_stage
 from curation.runs.engine.reap import reap_all
@@ -37,7 +37,7 @@ def killed(run: Run, models: Models, answered: Path, *, at: int) -> None:  # noq
     if child == 0:
         complete = models.complete
 
-        async def complete_or_die(target: Target, request: Request) -> Completion:
+        async def complete_or_die(target: EndpointTarget, request: CompletionRequest) -> Completion:
             said = await complete(target, request)
             with answered.open("a") as file:
                 print(target.name, file=file)

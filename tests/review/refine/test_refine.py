@@ -5,14 +5,14 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from curation.duels.models import Duel, PullRequest
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import AuditEntry, Project, Role
 from curation.review.models import Revision, Suggestion, TextScore
 from curation.review.queue.lease import lock_sample
 from curation.review.refine import settle
 from curation.runs.control import clone
 from curation.runs.models import Run
-from curation.samples.models import Look, Sample, Status
+from curation.samples.models import Look, Sample, SampleStatus
 from tests.driving import end
 from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
 from tests.duels.running import JUDGES, Models, Reply, fair, make_arena, run_to_end, serve, shown, verdict
@@ -27,7 +27,7 @@ BETTER = "THOUGHT: I read what fails first.\n\n```bash\nsed -n '1,80p' IMPROVED\
 def likes(*marks: str) -> Reply:
     """A judge that prefers the answer with the earlier one of these marks, in both orders; else a draw."""
 
-    def reply(request: Request) -> str:
+    def reply(request: CompletionRequest) -> str:
         ranks = [next((n for n, mark in enumerate(marks) if mark in text), len(marks)) for text in shown(request)]
         pick = 0 if ranks[0] == ranks[1] else 1 if ranks[0] < ranks[1] else 2
         return verdict(*[pick] * 5, reason="it reads the failing part")
@@ -81,7 +81,7 @@ def test_what_beats_king_and_parent_is_a_revision_in_the_queue(bench: Bench) -> 
     sample = Sample.objects.order_by("pk")[0]
     revision = Revision.objects.get(sample=sample)
     assert (revision.text, revision.model, revision.author, revision.parent) == (BETTER, "teacher", None, None)
-    assert "with the judges' reasons" in revision.note and sample.status == Status.PENDING and sample.version == 2
+    assert "with the judges' reasons" in revision.note and sample.status == SampleStatus.PENDING and sample.version == 2
     rows = bench.get(f"/projects/{bench.project.slug}/suggestions?run={run.pk}")["data"]
     row = next(row for row in rows if row["sample"] == str(sample.pk))
     assert (row["outcome"], row["revision"], row["reason"]) == ("better", str(revision.pk), "")
@@ -120,7 +120,7 @@ def test_what_is_not_better_is_kept_with_its_reason(bench: Bench) -> None:
 
 
 def test_a_lower_score_against_the_king_than_the_parents_is_not_better(bench: Bench) -> None:
-    def reply(request: Request) -> str:
+    def reply(request: CompletionRequest) -> str:
         one, two = shown(request)
         pick = 1 if "IMPROVED" in one else 2
         return verdict(pick, *[0] * 4) if "KING" in one + two else verdict(*[pick] * 5)
@@ -152,15 +152,15 @@ def test_a_leak_in_a_suggestion_is_flagged(bench: Bench) -> None:
 
 def test_decided_samples_and_refused_texts(bench: Bench) -> None:
     first, second, third = Sample.objects.order_by("pk")
-    Sample.objects.filter(pk=first.pk).update(status=Status.APPROVED)
-    Sample.objects.filter(pk=second.pk).update(status=Status.NEEDS_REFINE)
+    Sample.objects.filter(pk=first.pk).update(status=SampleStatus.APPROVED)
+    Sample.objects.filter(pk=second.pk).update(status=SampleStatus.NEEDS_REFINE)
     empty = Duel.objects.get(sample=third).prompt.text.history[-1]["content"]
     bench.models.says["teacher"] = lambda request: "" if empty in str(request.messages[-1]["content"]) else BETTER
     run = bench.refine(attempts=2)
 
     assert run.result["skipped"]["refine"] == {"decided already": 1, "The answer is empty.": 1}
     second.refresh_from_db()
-    assert (run.result["better"], second.status) == (1, Status.PENDING)
+    assert (run.result["better"], second.status) == (1, SampleStatus.PENDING)
 
 
 @pytest.mark.parametrize(("status", "text"), [("approved", ""), ("pending", "by a person")])

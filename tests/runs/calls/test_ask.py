@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 from django.db.models import Sum
 
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.runs.calls.ask import SHORT_QUESTION
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
 from curation.runs.control import retry_failed
@@ -58,7 +58,9 @@ def test_what_never_passes_is_given_up_with_its_reason_and_the_number_of_tries(s
 def test_a_budget_that_is_held_by_other_calls_stops_no_run_whose_endpoint_is_checked(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def reserve(run_id: int, target: Target, request: Request) -> Decimal | BudgetHeld | BudgetSpent | None:
+    def reserve(
+        run_id: int, target: EndpointTarget, request: CompletionRequest
+    ) -> Decimal | BudgetHeld | BudgetSpent | None:
         return BudgetHeld() if SHORT_QUESTION in str(request.messages) else reserve_cost(run_id, target, request)
 
     monkeypatch.setattr("curation.runs.calls.record.reserve_cost", reserve)

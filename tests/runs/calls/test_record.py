@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from pytest_django import DjangoAssertNumQueries
 
-from curation.llm.client.completion import Completion, Request
+from curation.llm.client.completion import Completion, CompletionRequest
 from curation.llm.client.errors import Refused
 from curation.llm.client.gateway import target_of
 from curation.runs.calls.record import Answered, CloseCall, FindAnswer, OpenCall, fail_call
@@ -65,7 +65,7 @@ def test_answers_are_found_together_each_its_own(django_assert_num_queries: Djan
     target, item = target_of(make_endpoint(run.project, "m")), Item.objects.create(run=run, stage="ask", key="0")
     openings = []
     for question in "abc":
-        request = Request([{"role": "user", "content": question}], {"max_tokens": 5})
+        request = CompletionRequest([{"role": "user", "content": question}], {"max_tokens": 5})
         openings.append(OpenCall(run, item, target, request, request.content_hash(target), "", fresh=False))
     first, second, third = OpenCall.together(openings)
     assert isinstance(first, int) and isinstance(third, int)

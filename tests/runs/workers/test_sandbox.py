@@ -17,12 +17,12 @@ from curation.runs.workers import housekeeping, presence, sandbox, sandbox_repor
 from curation.runs.workers.sandbox import NoSandbox, labels_of, reap_sandboxes
 from curation.runs.workers.sandbox_report import SandboxReport, require_sandbox, sandbox_reports, try_sandbox
 from sandbox.errors import SandboxFailed
-from sandbox.protocol import Backend, Finding, Labels, Session, Setup
+from sandbox.protocol import BackendFinding, Labels, SandboxBackend, SandboxSession, Setup
 from tests.factories import make_project, make_run, make_user
 
 pytestmark = pytest.mark.django_db
-WORKS = [Finding("engine", True, "here"), Finding("session", True, "opened, used and removed")]
-MISSING = [Finding("engine", False, "no engine answers.", "Start Docker.")]
+WORKS = [BackendFinding("engine", True, "here"), BackendFinding("session", True, "opened, used and removed")]
+MISSING = [BackendFinding("engine", False, "no engine answers.", "Start Docker.")]
 
 
 class LeftBehind:
@@ -33,10 +33,10 @@ class LeftBehind:
     def __init__(self, *labels: Labels) -> None:
         self.labels = list(labels)
 
-    def session(self, setup: Setup) -> Session:
+    def session(self, setup: Setup) -> SandboxSession:
         raise SandboxFailed("not in this test")
 
-    def findings(self) -> Sequence[Finding]:
+    def findings(self) -> Sequence[BackendFinding]:
         return WORKS
 
     def reap(self, is_alive: Callable[[Labels], bool]) -> int:
@@ -170,7 +170,9 @@ class TestReaping:
         taken_over = _claimed("2:0", "worker-b")
         given_back = _claimed("3:0", "worker-c", state=ItemState.PENDING)
         stale = {**labels_of(taken_over), "lease": "worker-dead"}
-        left: Backend = (behind := LeftBehind(labels_of(held), stale, labels_of(given_back), {"item": "no number"}))
+        left: SandboxBackend = (
+            behind := LeftBehind(labels_of(held), stale, labels_of(given_back), {"item": "no number"})
+        )
         monkeypatch.setattr(sandbox, "choose_backend", lambda wanted, folder: left)
         assert reap_sandboxes() == 3
         assert behind.labels == [labels_of(held)]

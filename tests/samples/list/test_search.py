@@ -4,7 +4,7 @@ import string
 
 import pytest
 
-from curation.samples.list.search import Reading, matching
+from curation.samples.list.search import MatchReading, matching
 from curation.samples.models import Sample, SampleText
 from tests.factories import make_project, make_sample
 
@@ -24,12 +24,12 @@ def rows() -> None:
         make_sample(project, preview=name, body=body)
 
 
-def found(text: str, reading: Reading = Reading.ALL) -> str:
+def found(text: str, reading: MatchReading = MatchReading.ALL) -> str:
     rows = matching(Sample.objects.all(), text, reading)
     return "".join(rows.order_by("id").values_list("preview", flat=True))
 
 
-@pytest.mark.parametrize("reading", list(Reading))
+@pytest.mark.parametrize("reading", list(MatchReading))
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -54,7 +54,7 @@ def found(text: str, reading: Reading = Reading.ALL) -> str:
         ("missing", ""),
     ],
 )
-def test_words(text: str, names: str, reading: Reading) -> None:
+def test_words(text: str, names: str, reading: MatchReading) -> None:
     assert found(text, reading) == names
 
 
@@ -85,9 +85,9 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("reading", list(Reading))
+@pytest.mark.parametrize("reading", list(MatchReading))
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_input_is_an_error(text: str, reading: Reading) -> None:
+def test_no_input_is_an_error(text: str, reading: MatchReading) -> None:
     found(text, reading)
 
 

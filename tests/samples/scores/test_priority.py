@@ -1,9 +1,9 @@
 """The order of the queue."""
 
-from curation.projects.settings.document import Thresholds
+from curation.projects.settings.document import ThresholdSettings
 from curation.samples.scores.priority import priority_of, trajectory_priority
 
-EDGES = Thresholds(final=80.0, refined=66.0)
+EDGES = ThresholdSettings(final=80.0, refined=66.0)
 
 
 def priority(score: float | None, *, flipped: bool = False, spread: float = 0.0, held: bool = False) -> float:
@@ -28,7 +28,7 @@ def test_doubt_brings_a_sample_forward() -> None:
 
 def test_unparsed_samples_come_last() -> None:
     worst = priority_of(
-        score=0.0, thresholds=Thresholds(final=100.0, refined=100.0), flipped=False, spread=0.0, held=False
+        score=0.0, thresholds=ThresholdSettings(final=100.0, refined=100.0), flipped=False, spread=0.0, held=False
     )
     assert priority(None, flipped=True, spread=100.0, held=True) > worst
 

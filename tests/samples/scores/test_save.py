@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from curation.projects.models import Project
-from curation.samples.models import Sample, SampleText, Status
+from curation.samples.models import Sample, SampleStatus, SampleText
 from curation.samples.scores.save import BODY_BYTES, SampleRow, preview_of, upsert_samples
 from tests.factories import make_project, make_run, make_user
 
@@ -53,7 +53,7 @@ def test_a_new_score_never_touches_what_a_person_decided() -> None:
     project, person = make_project(), make_user()
     [first] = upsert_samples([row(project)])
     Sample.objects.filter(pk=first.pk).update(
-        status=Status.APPROVED, version=4, decided_by=person, leak_cleared=True, decided_at=first.created_at
+        status=SampleStatus.APPROVED, version=4, decided_by=person, leak_cleared=True, decided_at=first.created_at
     )
     [again, other] = upsert_samples(
         [row(project, existing_id=first.pk, score=91.0, bucket="final", flags=2, body="New text"), row(project)]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.agent.action_form import ActionForm, Kind, form_of
+from sandbox.agent.action_form import ActionForm, ActionKind, form_of
 from sandbox.errors import UnknownAction
 
 
@@ -45,7 +45,7 @@ def payload(form: ActionForm, reply: str) -> dict[str, Any] | None:
 )
 def test_one_value(field: dict[str, Any], reply: str, value: object) -> None:
     form = form_of(schema(("it",), it=field))
-    assert form.kind == Kind.VALUE
+    assert form.kind == ActionKind.VALUE
     assert payload(form, reply) == (None if value is None else {"it": value})
 
 
@@ -59,7 +59,7 @@ def test_optional_fields_may_be_set_by_an_object() -> None:
 def test_a_choice_that_says_which_fields_are_read_is_no_action_alone() -> None:
     kinds = {"enum": ["ListToolsAction", "ToolCallAction"]}
     form = form_of(schema(("action_type",), action_type=kinds, tool_name=TEXT, arguments={"type": "object"}))
-    assert form.kind == Kind.OBJECT and payload(form, "ToolCallAction") is None
+    assert form.kind == ActionKind.OBJECT and payload(form, "ToolCallAction") is None
 
 
 def test_constants_are_sent_and_not_asked_for() -> None:

@@ -11,14 +11,14 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from sandbox.agent.action_form import ActionForm, Kind, form_of
-from sandbox.agent.environment import Step
+from sandbox.agent.action_form import ActionForm, ActionKind, form_of
+from sandbox.agent.environment import EnvironmentStep
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, visible
 from sandbox.errors import SandboxFailed
 
 DOWN, UP = {"const": "down"}, {"const": "up", "title": "Up"}
 NUMBER = {"type": "integer"}
-COMMAND = ActionForm(Kind.COMMAND, {"command": {"type": "string"}}, ("command",), main="command")
+COMMAND = ActionForm(ActionKind.COMMAND, {"command": {"type": "string"}}, ("command",), main="command")
 
 
 def action(reply: str, field: dict[str, Any], **document: Any) -> object:
@@ -61,7 +61,7 @@ def test_fields_may_be_in_parts_of_the_schema() -> None:
     one = {"properties": {"row": NUMBER}, "required": ["row"]}
     whole = {"$defs": {"Base": one}, "allOf": [{"$ref": "#/$defs/Base"}, {"properties": {"col": NUMBER}}]}
     form = form_of(whole)
-    assert (form.kind, set(form.fields), form.required) == (Kind.VALUE, {"row", "col"}, ("row",))
+    assert (form.kind, set(form.fields), form.required) == (ActionKind.VALUE, {"row", "col"}, ("row",))
     either = {"properties": {"a": NUMBER, "b": NUMBER}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
     assert form_of(either).read('I set {"b": 2}') == '{"b": 2}'
     kinds = [{"properties": {"type": {"const": kind}, "n": NUMBER}, "required": ["type", "n"]} for kind in ("x", "y")]
@@ -145,7 +145,7 @@ def test_a_field_is_hidden_for_its_own_name_only() -> None:
     assert visible(fields) == {"preferences": "tea", "unexpected_end": "no"}
 
 
-def play(replies: Sequence[str], schema: bytes = b"{}") -> list[Step]:
+def play(replies: Sequence[str], schema: bytes = b"{}") -> list[EnvironmentStep]:
     """The steps of an episode on a server that sends `replies` one after the other: to the reset, then to each step."""
 
     async def talk(socket: ServerConnection) -> None:
@@ -159,7 +159,7 @@ def play(replies: Sequence[str], schema: bytes = b"{}") -> list[Step]:
             return None
         return Response(200, "OK", Headers({"Content-Length": str(len(schema))}), schema)
 
-    async def episode() -> list[Step]:
+    async def episode() -> list[EnvironmentStep]:
         async with serve(talk, "127.0.0.1", 0, process_request=describe) as server:
             url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             await action_form_of(url)

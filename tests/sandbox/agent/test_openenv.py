@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from sandbox.agent.action_form import ActionForm, Kind
-from sandbox.agent.episode import Message, Reply
+from sandbox.agent.action_form import ActionForm, ActionKind
+from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, visible_text
 from sandbox.agent.played import AskedTask
@@ -23,7 +23,7 @@ def read(reply: str) -> str | None:
 
 
 SEED = AskedTask(known=False)
-COMMAND = ActionForm(Kind.COMMAND, {"command": {"type": "string"}}, ("command",), main="command")
+COMMAND = ActionForm(ActionKind.COMMAND, {"command": {"type": "string"}}, ("command",), main="command")
 RULES = Rules(read=read, fallback="shop help", asks_hint=lambda command: "--task-hint" in command)
 
 
@@ -33,9 +33,9 @@ def play(
     """An episode whose model says `replies` one after the other, and the last one for ever."""
     left = list(replies)
 
-    async def complete(messages: Sequence[Message]) -> Reply:
+    async def complete(messages: Sequence[Message]) -> ModelReply:
         asked.append(str(messages))
-        return Reply(left.pop(0) if len(left) > 1 else left[0])
+        return ModelReply(left.pop(0) if len(left) > 1 else left[0])
 
     async def episode() -> LiveEpisode:
         environment = OpenEnvEnvironment(url, reset=reset, form=COMMAND, seconds=seconds)
@@ -136,4 +136,4 @@ def test_a_dropped_socket_and_a_server_that_is_not_there_are_infra() -> None:
 
 def test_the_field_of_the_command_is_read_from_the_servers_schema(shop_server: str) -> None:
     form = asyncio.run(action_form_of(shop_server)).for_commands(is_named=False)
-    assert (form.kind, form.main, form.payload("shop add")) == (Kind.COMMAND, "command", {"command": "shop add"})
+    assert (form.kind, form.main, form.payload("shop add")) == (ActionKind.COMMAND, "command", {"command": "shop add"})

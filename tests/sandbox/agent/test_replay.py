@@ -1,8 +1,8 @@
 import pytest
 
 from sandbox.agent.action import Ending
-from sandbox.agent.replay import Recorded, ReplayVerdict, run_replay, without_clock
-from sandbox.agent.shell_environment import Task
+from sandbox.agent.replay import RecordedTrajectory, ReplayVerdict, run_replay, without_clock
+from sandbox.agent.shell_environment import ShellTask
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import Setup
 from tests.factories import make_turns
@@ -12,14 +12,14 @@ BANNER = "Work is announced by: todo"
 OUTPUTS: dict[str, Answer] = {"ls": "NOTICE\n", "cat x": ran("cat: x: No such file\n", 1)}
 
 
-def recorded(*outputs: str, passed: bool | None = True) -> Recorded:
+def recorded(*outputs: str, passed: bool | None = True) -> RecordedTrajectory:
     turns = make_turns("ls", "cat x", outputs=outputs or ("NOTICE\n", "cat: x: No such file\n"))
     turns[4]["exit_code"] = 1
-    return Recorded(turns, Ending("exit"), passed)
+    return RecordedTrajectory(turns, Ending("exit"), passed)
 
 
-def replay(given: Recorded, rooms: FakeBackend, banner: str = BANNER) -> ReplayVerdict:
-    task = Task(Setup(banner=banner), "true", "exit")
+def replay(given: RecordedTrajectory, rooms: FakeBackend, banner: str = BANNER) -> ReplayVerdict:
+    task = ShellTask(Setup(banner=banner), "true", "exit")
     return run_replay(task=task, recorded=given, open_session=rooms.session, command_seconds=20)
 
 

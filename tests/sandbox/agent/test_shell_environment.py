@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import ShellEnvironment, Task
+from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.protocol import Session, Setup
+from sandbox.protocol import SandboxSession, Setup
 from tests.sandbox.fake import FakeBackend, FakeSession, ran
 
-TASK = Task(Setup(motd="Work is announced by: todo\n", banner="Winnow 1.0"), "test -e greeting.txt", "exit")
+TASK = ShellTask(Setup(motd="Work is announced by: todo\n", banner="Winnow 1.0"), "test -e greeting.txt", "exit")
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield found
 
 
-def environment(threads: ThreadPoolExecutor, open_session: Callable[[Setup], Session]) -> ShellEnvironment:
+def environment(threads: ThreadPoolExecutor, open_session: Callable[[Setup], SandboxSession]) -> ShellEnvironment:
     return ShellEnvironment(TASK, open_session, threads, command_seconds=20)
 
 
@@ -93,7 +93,7 @@ def test_the_first_step_raises_what_went_wrong_with_the_opening(threads: ThreadP
 def test_a_session_that_is_still_opening_is_closed_too(threads: ThreadPoolExecutor) -> None:
     rooms, opening, may_open = FakeBackend(), threading.Event(), threading.Event()
 
-    def slowly(setup: Setup) -> Session:
+    def slowly(setup: Setup) -> SandboxSession:
         opening.set()
         may_open.wait(10)
         return rooms.session(setup)

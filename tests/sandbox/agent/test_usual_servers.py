@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sandbox.agent.action_form import ActionForm, Kind
-from sandbox.agent.episode import Message, Reply
+from sandbox.agent.action_form import ActionForm, ActionKind
+from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.agent.played import AskedTask
@@ -34,9 +34,9 @@ def play(address: str, *replies: str, max_steps: int = 0, seconds: float = 20.0)
     """An episode whose model says `replies` one after the other, and the last one for ever."""
     form, left, seen = form_at(address), list(replies), []
 
-    async def complete(messages: Sequence[Message]) -> Reply:
+    async def complete(messages: Sequence[Message]) -> ModelReply:
         seen.append(messages)
-        return Reply(left.pop(0) if len(left) > 1 else left[0])
+        return ModelReply(left.pop(0) if len(left) > 1 else left[0])
 
     async def episode() -> LiveEpisode:
         environment = OpenEnvEnvironment(address, reset={"seed": 1}, form=form, seconds=seconds)
@@ -81,7 +81,7 @@ def test_a_model_that_sends_only_what_fails_has_failed(usual_servers: str) -> No
 
 def test_a_grid_world_shows_coordinates_beside_its_message(usual_servers: str) -> None:
     form = form_at(f"{usual_servers}/grid")
-    assert (form.kind, form.main) == (Kind.VALUE, "action")
+    assert (form.kind, form.main) == (ActionKind.VALUE, "action")
     played = play(f"{usual_servers}/grid", "down", '{"action": "DOWN"}', "NORTH", "So I go RIGHT.", "RIGHT")
     assert (played.episode.completed, played.episode.invalid_actions) == (True, 1)
     assert "one of UP, DOWN, LEFT, RIGHT" in played.system
@@ -129,7 +129,7 @@ def test_an_answer_is_scored_whole(usual_servers: str, reply: str, completed: bo
 
 def test_several_fields_are_asked_as_one_object(usual_servers: str) -> None:
     form = form_at(f"{usual_servers}/form")
-    assert (form.kind, form.required) == (Kind.OBJECT, ("op", "times"))
+    assert (form.kind, form.required) == (ActionKind.OBJECT, ("op", "times"))
     played = play(f"{usual_servers}/form", "UP", '{"op": "UP", "times": 2}', '{"op": "UP", "times": 2, "loud": true}')
     assert '"required": ["op", "times"]' in played.system
     assert [step.format_failure for step in played.episode.steps] == [True, False, False]

@@ -13,7 +13,7 @@ import pytest
 from sandbox.docker.backend import PREFIX, DockerBackend, find
 from sandbox.docker.engine import DockerSettings, Engine
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.protocol import MEBIBYTE, Fixture, Limits, Setup
+from sandbox.protocol import MEBIBYTE, Fixture, SessionLimits, Setup
 from tests.sandbox.docker.containers import containers_of, inspected
 
 pytestmark = pytest.mark.docker
@@ -33,7 +33,7 @@ def own(backend: DockerBackend, folder: Path) -> DockerBackend:
 
 class TestHardening:
     def test_as_the_engine_sees_it(self, own: DockerBackend, engine: Engine, folder: Path) -> None:
-        with own.session(Setup(labels=LABELS, limits=Limits(memory=64 * MEBIBYTE, disk=32 * MEBIBYTE, pids=50))):
+        with own.session(Setup(labels=LABELS, limits=SessionLimits(memory=64 * MEBIBYTE, disk=32 * MEBIBYTE, pids=50))):
             (container,) = containers_of(engine, folder)
             seen = inspected(engine, container)
         host = seen["HostConfig"]
@@ -85,7 +85,7 @@ class TestNothingStays:
         assert containers_of(engine, folder) == []
 
     def test_where_the_start_fails_half_way(self, own: DockerBackend, engine: Engine, folder: Path) -> None:
-        too_little = Limits(memory=1, disk=64 * 1024)  # created, but the kernel starts nothing in it
+        too_little = SessionLimits(memory=1, disk=64 * 1024)  # created, but the kernel starts nothing in it
         with pytest.raises(SandboxFailed):
             own.session(Setup(limits=too_little))
         assert containers_of(engine, folder) == []

@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import Task
+from sandbox.agent.shell_environment import ShellTask
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.gate.gate import run_gate
 from sandbox.gate.play import Reference
@@ -33,7 +33,7 @@ def gate(
 ) -> tuple[GateVerdict, FakeBackend]:
     rooms = FakeBackend(answers, passes=passes, opening=opening)
     verdict = run_gate(
-        task=Task(Setup(), "test -e greeting.txt", expected),
+        task=ShellTask(Setup(), "test -e greeting.txt", expected),
         reference=Reference((body,), ending),
         open_session=rooms.session,
         repeats=repeats,
@@ -159,7 +159,10 @@ def test_a_checker_that_a_full_disk_or_a_link_lets_pass_is_refused() -> None:
         return worked(session) or any("zq-" in command for command in session.commands)
 
     rooms = FakeBackend(lambda session, command: "", passes=passes, written=("/home/agent/got", "/tmp/want"))  # noqa: S108
-    task, reference = Task(Setup(), "sort greeting.txt > ~/got; cmp ~/got /srv/want", "exit"), Reference((WORK,), EXIT)
+    task, reference = (
+        ShellTask(Setup(), "sort greeting.txt > ~/got; cmp ~/got /srv/want", "exit"),
+        Reference((WORK,), EXIT),
+    )
     verdict = run_gate(task=task, reference=reference, open_session=rooms.session, repeats=0)
     refused = {check.name: check.reason for check in verdict.checks if not check.passed}
     assert refused["full disk"].startswith("the checker passes when nothing was done and every folder is full.")

@@ -15,7 +15,7 @@ from sandbox.gate.foreign import (
     stuffed,
     without_line,
 )
-from sandbox.gate.state import Entry
+from sandbox.gate.state import PathEntry
 
 TEXT = "ida,7\nbram,3\n"
 
@@ -88,11 +88,15 @@ def test_an_archive_keeps_its_names_and_loses_its_contents() -> None:
 
 
 def test_edits_are_commands_that_a_person_can_read() -> None:
-    state = {"/srv": Entry("folder", 0o755), "/srv/a": Entry("file", 0o644, b"old\n"), "/srv/b": Entry("file", 0o444)}
+    state = {
+        "/srv": PathEntry("folder", 0o755),
+        "/srv/a": PathEntry("file", 0o644, b"old\n"),
+        "/srv/b": PathEntry("file", 0o444),
+    }
     edits = {
-        "/srv/a": Entry("file", 0o644, b"it's\n"),
-        "/srv/b": Entry("file"),
-        "/srv/n/c": Entry("link", 0o777, b"/x"),
+        "/srv/a": PathEntry("file", 0o644, b"it's\n"),
+        "/srv/b": PathEntry("file"),
+        "/srv/n/c": PathEntry("link", 0o777, b"/x"),
     }
     assert scripts_of({**edits, "/srv/gone": None}, state) == [
         "rm -rf -- /srv/gone\n"
@@ -103,7 +107,9 @@ def test_edits_are_commands_that_a_person_can_read() -> None:
 
 
 def test_large_content_is_split_into_commands_of_bounded_size() -> None:
-    scripts = scripts_of({"/srv/a": Entry("file", 0o644, bytes(range(256)) * 600)}, {"/srv": Entry("folder", 0o755)})
+    scripts = scripts_of(
+        {"/srv/a": PathEntry("file", 0o644, bytes(range(256)) * 600)}, {"/srv": PathEntry("folder", 0o755)}
+    )
     assert len(scripts) > 1 and max(map(len, scripts)) < 120 * 1024
 
 

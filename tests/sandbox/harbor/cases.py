@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sandbox.harbor.tasks import Task, TaskFile, read_task
+from sandbox.harbor.tasks import TaskFile, TaskFolder, read_task
 from tests.sandbox.harbor.tasks import DOCKERFILE, task_files, verdict
 
 
@@ -18,7 +18,7 @@ class Case:
     instruction: str
     check: str = ""
 
-    def task(self) -> Task:
+    def task(self) -> TaskFolder:
         copied = [path for path in self.files if path.startswith("environment/")]
         targets = {path: path.removeprefix("environment/") for path in copied}
         lines = "".join(f"COPY {name} /app/{name}\n" for name in targets.values())

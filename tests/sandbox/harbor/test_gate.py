@@ -9,7 +9,7 @@ import pytest
 from sandbox.gate.report import GateVerdict
 from sandbox.harbor.command import Harbor
 from sandbox.harbor.gate import run_harbor_gate
-from sandbox.harbor.tasks import Task, TaskFile, read_task
+from sandbox.harbor.tasks import TaskFile, TaskFolder, read_task
 from sandbox.harbor.trials import Ended, LintFinding, LocalRunner
 from tests.parts import harbor
 from tests.sandbox.harbor.cases import CHEATABLE, SOUND, Case
@@ -19,7 +19,7 @@ from tests.sandbox.harbor.tasks import DOCKERFILE, TOML, task_files, verdict
 pytestmark = pytest.mark.bubblewrap
 
 
-def gate(task: Task, folder: Path, **lints: list[LintFinding]) -> GateVerdict:
+def gate(task: TaskFolder, folder: Path, **lints: list[LintFinding]) -> GateVerdict:
     from curation.scenarios.gate.harbor import findings_in
 
     room = Room(folder / "room", lints)
@@ -145,7 +145,7 @@ class Scripted:
         ]
 
 
-def steps(report: str) -> Task:
+def steps(report: str) -> TaskFolder:
     """A task of two steps, of which the second has this test."""
     files = task_files(
         task_toml=TOML + STEPS,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.harbor.export import NotExported, task_of
-from sandbox.harbor.tasks import Task
+from sandbox.harbor.tasks import TaskFolder
 from sandbox.protocol import Fixture, Setup
 
 pytestmark = pytest.mark.bubblewrap
@@ -28,7 +28,7 @@ sh /tests/test.sh > /logs/printed 2>&1
 """
 
 
-def task(checker: str, reference: str = "exit", *, mode: int = 0o755, content: str = TODO) -> Task:
+def task(checker: str, reference: str = "exit", *, mode: int = 0o755, content: str = TODO) -> TaskFolder:
     todo = Fixture("/usr/local/bin/todo", content.encode(), mode)
     return task_of(
         name="records",
@@ -41,7 +41,7 @@ def task(checker: str, reference: str = "exit", *, mode: int = 0o755, content: s
     )
 
 
-def reward(task: Task, folder: Path, *, start: str = "") -> str:
+def reward(task: TaskFolder, folder: Path, *, start: str = "") -> str:
     """The reward after the reference; empty if the tests wrote none."""
     for path, file in task.files.items():
         data = file.data

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.harbor.tasks import Task, TaskFile, TaskRefused, dump_toml, read_task
+from sandbox.harbor.tasks import TaskFile, TaskFolder, TaskRefused, dump_toml, read_task
 from sandbox.harbor.terminal_bench import harbor_files
 from tests.sandbox.harbor.tasks import TOML, task_files
 
@@ -33,7 +33,7 @@ def reasons(files: dict[str, TaskFile]) -> str:
     return str(refused.value)
 
 
-def with_toml(*lines: str, toml: str = TOML) -> Task:
+def with_toml(*lines: str, toml: str = TOML) -> TaskFolder:
     return read_task(task_files(task_toml="\n".join([toml, *lines])))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.llm.client.completion import Completion, Request, Target
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.projects.models import Project, Role
 from curation.runs.control import retry_failed
 from curation.runs.engine import llm_stage
@@ -22,7 +22,7 @@ from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.taxonomy.axes import shipped_taxonomy, with_additions
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxUnavailable
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 from tests.driving import end
 from tests.factories import BUNDLE, make_endpoint, make_member, make_project, make_scenario
 from tests.sampled import one_of
@@ -42,9 +42,9 @@ class Teacher:
     """Says `replies` one after the other, the last one for ever; `asked` keeps the prompts."""
 
     replies: list[str | Completion] = field(default_factory=lambda: [written()])
-    asked: list[Request] = field(default_factory=list)
+    asked: list[CompletionRequest] = field(default_factory=list)
 
-    async def complete(self, target: Target, request: Request) -> Completion:
+    async def complete(self, target: EndpointTarget, request: CompletionRequest) -> Completion:
         said = self.replies[min(len(self.asked), len(self.replies) - 1)]
         self.asked.append(request)
         return said if isinstance(said, Completion) else completion(said)
@@ -69,7 +69,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
         passes=lambda s: any("hello world" in c for c in s.commands),
     )
 
-    def choose(*_: object, **__: object) -> Backend:
+    def choose(*_: object, **__: object) -> SandboxBackend:
         return found
 
     monkeypatch.setattr(sandbox, "choose_backend", choose)
@@ -235,7 +235,7 @@ class TestRun:
         assert not Run.objects.exists() and not teacher.asked
 
     def no_sandbox(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def choose(*_: object, **__: object) -> Backend:
+        def choose(*_: object, **__: object) -> SandboxBackend:
             raise SandboxUnavailable("install bubblewrap")
 
         monkeypatch.setattr(sandbox, "choose_backend", choose)

@@ -6,7 +6,7 @@ import pytest
 
 from curation.projects.models import AuditEntry, Project
 from curation.scenarios.bundles.document import Bundle, parse_bundle
-from curation.scenarios.bundles.save import Saved, save_scenario
+from curation.scenarios.bundles.save import SavedBundle, save_scenario
 from curation.scenarios.models import Scenario
 from curation.web.problems import Conflict, Stale
 from tests.factories import BUNDLE, make_project, make_user
@@ -23,7 +23,7 @@ def bundle(name: str = "greeting", **changes: Any) -> Bundle:
     return parse_bundle({**BUNDLE, "name": name, **changes})
 
 
-def save(project: Project, given: Bundle, **values: Any) -> Saved:
+def save(project: Project, given: Bundle, **values: Any) -> SavedBundle:
     return save_scenario(project=project, bundle=given, user=make_user(), **values)
 
 

@@ -17,14 +17,14 @@ from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.gate.stage import reference_of, subject_of, task_of
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
-from curation.trajectories.models import ASKED, READ, Known
+from curation.trajectories.models import ASKED, READ, FactState
 from curation.trajectories.rollout.asked import asked_facts
-from sandbox.agent.episode import Episode, EpisodeLimits, Message, Reply, run_episode
+from sandbox.agent.episode import AgentEpisode, EpisodeLimits, Message, ModelReply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment
 from sandbox.choose import choose_backend
 from sandbox.gate.gate import run_gate
 from sandbox.gate.report import GateVerdict
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 from tests.sampled import one_of
 
 FOLDER = Path(scenarios.__file__).parent / "shipped"
@@ -72,7 +72,7 @@ each_bundle = pytest.mark.parametrize(("rooms", "name"), EACH, indirect=["rooms"
         pytest.param("docker", marks=(pytest.mark.docker, SLOW)),
     ],
 )
-def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SandboxBackend:
     return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
 
 
@@ -81,7 +81,7 @@ def bundle_named(name: str) -> Bundle:
     return parse_bundle(json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def gated(bundle: Bundle, rooms: Backend, *, repeats: int = 0) -> GateVerdict:
+def gated(bundle: Bundle, rooms: SandboxBackend, *, repeats: int = 0) -> GateVerdict:
     return run_gate(
         task=task_of(bundle, labels={}),
         reference=reference_of(bundle),
@@ -115,7 +115,7 @@ def test_a_bundle_is_named_as_its_file_and_announced_as_its_axes_say(name: str) 
     assert (bundle.expected_terminal == "panic") == (bundle.axes["task"] == "blocked")
 
 
-def admitted(names: Sequence[str], rooms: Backend) -> None:
+def admitted(names: Sequence[str], rooms: SandboxBackend) -> None:
     """Gate bundles side by side, as a run does."""
     with ThreadPoolExecutor(4) as threads:
         verdicts = list(threads.map(lambda name: gated(bundle_named(name), rooms, repeats=1), names))
@@ -123,19 +123,19 @@ def admitted(names: Sequence[str], rooms: Backend) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_gate_admits_them(rooms: Backend) -> None:
+def test_the_gate_admits_them(rooms: SandboxBackend) -> None:
     """The test of the demo, which is made with all of them, shows it of the others."""
     admitted(SOME, rooms)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_the_gate_admits_all_of_them(rooms: Backend) -> None:
+def test_the_gate_admits_all_of_them(rooms: SandboxBackend) -> None:
     admitted(NAMES, rooms)
 
 
 @each_bundle
-def test_a_reference_that_forgets_one_thing_is_refused(name: str, rooms: Backend) -> None:
+def test_a_reference_that_forgets_one_thing_is_refused(name: str, rooms: SandboxBackend) -> None:
     bundle = bundle_named(name)
     old, new = MUTANTS[name]
     assert bundle.reference_solution.count(old) == 1
@@ -145,11 +145,13 @@ def test_a_reference_that_forgets_one_thing_is_refused(name: str, rooms: Backend
     assert verdict.reason == "reference: the checker fails after the reference solution"
 
 
-def played(model: str, bundle: Bundle, rooms: Backend, limits: EpisodeLimits, command_seconds: float = 10) -> Episode:
+def played(
+    model: str, bundle: Bundle, rooms: SandboxBackend, limits: EpisodeLimits, command_seconds: float = 10
+) -> AgentEpisode:
     """An episode of a scripted operator."""
 
-    async def complete(messages: Sequence[Message]) -> Reply:
-        return Reply(scripted.reply(model, messages).text)
+    async def complete(messages: Sequence[Message]) -> ModelReply:
+        return ModelReply(scripted.reply(model, messages).text)
 
     with ThreadPoolExecutor(1) as thread:
         task = task_of(bundle, labels={})
@@ -165,14 +167,14 @@ def played(model: str, bundle: Bundle, rooms: Backend, limits: EpisodeLimits, co
 
 
 @each_bundle
-def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -> None:
+def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: SandboxBackend) -> None:
     bundle = bundle_named(name)
     episode = played("operator-solver", bundle, rooms, EpisodeLimits(max_turns=30))
     outputs = "\n".join(turn.text for turn in episode.turns)
     assert episode.outcome == ("correct_panic" if bundle.expected_terminal == "panic" else "solved"), outputs
     runs = episode.checker.runs if episode.checker else None
     facts = asked_facts(bundle, runs)
-    assert facts[ASKED] == Known.YES and facts[READ] != Known.NO, runs
+    assert facts[ASKED] == FactState.YES and facts[READ] != FactState.NO, runs
     steps = next(steps for said, steps in written_steps().items() if said in bundle.announcement.text)
     assert episode.commands[-len(steps) + 1 :] == list(steps[:-1])
 
@@ -187,7 +189,7 @@ def test_the_scripted_solver_explores_and_solves_it(name: str, rooms: Backend) -
         ("operator-sleeper", "timeout"),
     ],
 )
-def test_the_other_scripted_operators_fail_as_they_say(model: str, outcome: str, rooms: Backend) -> None:
+def test_the_other_scripted_operators_fail_as_they_say(model: str, outcome: str, rooms: SandboxBackend) -> None:
     limits = EpisodeLimits(max_turns=6, episode_seconds=4.0 if outcome == "timeout" else 60.0)
     episode = played(model, bundle_named("harbour-berth-plan"), rooms, limits, command_seconds=3.0)
     assert episode.outcome == outcome

@@ -11,10 +11,10 @@ import pytest
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.claims.check import check_axes
 from curation.scenarios.claims.documentation import check_documentation
-from curation.scenarios.claims.evidence import FITS, Evidence
+from curation.scenarios.claims.evidence import FITS, BundleEvidence
 from sandbox.choose import choose_backend
 from sandbox.gate.documentation import Documentation
-from sandbox.protocol import Backend
+from sandbox.protocol import SandboxBackend
 from tests.factories import BUNDLE
 from tests.scenarios.bundles.test_shipped import bundle_named
 from tests.scenarios.claims.seen import accepted, evidence_of
@@ -39,12 +39,12 @@ PROGRAMS = {
 
 
 @pytest.fixture(scope="module")
-def rooms(tmp_path_factory: pytest.TempPathFactory) -> Backend:
+def rooms(tmp_path_factory: pytest.TempPathFactory) -> SandboxBackend:
     return choose_backend("bubblewrap", folder=tmp_path_factory.mktemp("sandbox"))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_passes_as_what_it_does(program: str, rooms: Backend) -> None:
+def test_a_program_passes_as_what_it_does(program: str, rooms: SandboxBackend) -> None:
     fixtures = [{"path": "/usr/local/bin/todo", "mode": "755", "content": f"#!/bin/sh\n{program}\n"}]
     fixtures += [{"path": "/opt/todo.1", "content": PAGE}] if "man-page" in PROGRAMS[program] else []
     bundle = parse_bundle({**BUNDLE, "name": "todo", "fixtures": fixtures, "reference_solution": "ls\nexit"})
@@ -54,7 +54,7 @@ def test_a_program_passes_as_what_it_does(program: str, rooms: Backend) -> None:
 @pytest.mark.parametrize(
     "name", ["museum-crate", "choir-roster", "orchard-frost", "press-void-proofs", "vault-no-card"]
 )
-def test_a_shipped_scenario_is_what_it_claims(name: str, rooms: Backend) -> None:
+def test_a_shipped_scenario_is_what_it_claims(name: str, rooms: SandboxBackend) -> None:
     seen = evidence_of(bundle_named(name), rooms)
     assert {check.axis: check.finding for check in check_axes(seen)} == {
         **dict.fromkeys(("task", "provider", "announcement", "doc_depth"), "fits"),
@@ -84,4 +84,4 @@ def test_the_source_of_a_page_and_what_man_prints_are_pages(
     path = f"/usr/local/share/man/man1/todo.1{ending}"
     fixture = {"path": path, "base64": base64.b64encode(content).decode()}
     bundle = parse_bundle({**BUNDLE, "name": "todo", "fixtures": [fixture], "reference_solution": "man todo\nexit"})
-    assert check_documentation("man-page", Evidence(bundle, documentation=Documentation())) == FITS
+    assert check_documentation("man-page", BundleEvidence(bundle, documentation=Documentation())) == FITS

@@ -8,7 +8,7 @@ import pytest
 from curation import scenarios
 from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.bundles.document import Bundle, parse_bundle
-from curation.scenarios.claims.evidence import Evidence
+from curation.scenarios.claims.evidence import BundleEvidence
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
 from tests.factories import BUNDLE
 from tests.sampled import one_of
@@ -21,7 +21,7 @@ EITHER = {"bakery-oven-faults": {"script", "spool"}}
 
 
 def passing(bundle: Bundle) -> set[str]:
-    return accepted(Evidence(bundle), "provider")
+    return accepted(BundleEvidence(bundle), "provider")
 
 
 def around(program: str, *files: tuple[str, str]) -> Bundle:

@@ -4,30 +4,30 @@ import pytest
 
 from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.bundles.document import parse_bundle
-from curation.scenarios.claims.evidence import Evidence
-from sandbox.gate.state import Entry, StateChange
+from curation.scenarios.claims.evidence import BundleEvidence
+from sandbox.gate.state import PathEntry, StateChange
 from tests.factories import BUNDLE
 from tests.scenarios.claims.seen import accepted, check_claim
 
 Edits = dict[str, str | None]
-TABLE, OTHER = Entry("file", data=b"crane 4\nramp 7\n"), Entry("file", data=b"crane 9\nramp 7\n")
-SETTINGS = Entry("file", data=b"[crane]\nlimit = 10\n")
+TABLE, OTHER = PathEntry("file", data=b"crane 4\nramp 7\n"), PathEntry("file", data=b"crane 9\nramp 7\n")
+SETTINGS = PathEntry("file", data=b"[crane]\nlimit = 10\n")
 KINDS = {
     "made": StateChange(None, TABLE),
     "edited": StateChange(TABLE, OTHER),
-    "config": StateChange(SETTINGS, Entry("file", data=b"[crane]\nlimit = 30\n")),
+    "config": StateChange(SETTINGS, PathEntry("file", data=b"[crane]\nlimit = 30\n")),
     "removed": StateChange(TABLE, None),
-    "mode": StateChange(TABLE, Entry("file", 0o400, TABLE.data)),
-    "packed": StateChange(None, Entry("file", data=b"\x1f\x8b\x08\0\0")),
-    "folder": StateChange(None, Entry("folder", 0o755)),
+    "mode": StateChange(TABLE, PathEntry("file", 0o400, TABLE.data)),
+    "packed": StateChange(None, PathEntry("file", data=b"\x1f\x8b\x08\0\0")),
+    "folder": StateChange(None, PathEntry("folder", 0o755)),
 }
 
 
-def seen(task: str, **kinds: str) -> Evidence:
+def seen(task: str, **kinds: str) -> BundleEvidence:
     """The scripted teacher's bundle of a task, with changes as `name="kind"` below /srv/depot."""
     order = {"task": task, "provider": "script", "announcement": "motd", "doc_depth": "help", "difficulty": "1"}
     changes = {f"/srv/depot/{name.replace('_', '.')}": KINDS[kind] for name, kind in kinds.items()}
-    return Evidence(parse_bundle(write_bundle(order, 0)), changes=changes)
+    return BundleEvidence(parse_bundle(write_bundle(order, 0)), changes=changes)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_the_right_task_passes_and_others_only_where_they_look_alike(
 def test_one_small_bundle_is_no_other_task() -> None:
     """The bundle that six combinations of axes once made six admitted scenarios of."""
     bundle = parse_bundle({**BUNDLE, "name": "greeting"})
-    evidence = Evidence(
-        bundle, changes={"/home/agent/greeting.txt": StateChange(None, Entry("file", data=b"hello world\n"))}
+    evidence = BundleEvidence(
+        bundle, changes={"/home/agent/greeting.txt": StateChange(None, PathEntry("file", data=b"hello world\n"))}
     )
     assert accepted(evidence, "task") == {"file-edit"}
     assert accepted(evidence, "provider") == {"script"}
@@ -75,11 +75,11 @@ def test_a_reason_names_what_the_reference_did() -> None:
 
 def test_what_was_not_seen_is_unchecked() -> None:
     bundle = parse_bundle({**BUNDLE, "name": "greeting"})
-    assert {check_claim(Evidence(bundle), axis, str(value)).finding for axis, value in bundle.axes.items()} == {
+    assert {check_claim(BundleEvidence(bundle), axis, str(value)).finding for axis, value in bundle.axes.items()} == {
         "fits",
         "unchecked",
     }
-    assert check_claim(Evidence(bundle), "task", "file-edit").finding == "unchecked"
-    assert check_claim(Evidence(bundle), "difficulty", "1").finding == "unchecked"
-    assert check_claim(Evidence(bundle), "task", "our own").finding == "unchecked"
-    assert check_claim(Evidence(bundle), "season", "spring").finding == "unchecked"
+    assert check_claim(BundleEvidence(bundle), "task", "file-edit").finding == "unchecked"
+    assert check_claim(BundleEvidence(bundle), "difficulty", "1").finding == "unchecked"
+    assert check_claim(BundleEvidence(bundle), "task", "our own").finding == "unchecked"
+    assert check_claim(BundleEvidence(bundle), "season", "spring").finding == "unchecked"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from curation.scenarios.gate.typed import commands_of
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import Task
+from sandbox.agent.shell_environment import ShellTask
 from sandbox.gate.play import Reference
 from sandbox.protocol import Fixture, Setup
 
@@ -45,11 +45,13 @@ class Case:
     names: str = ""
 
     @property
-    def task(self) -> Task:
+    def task(self) -> ShellTask:
         files = {"/usr/local/bin/todo": TODO, "/var/lib/todo/1": self.order, **self.files}
         modes = {"/usr/local/bin/todo": 0o755, **self.modes}
         fixtures = [Fixture(path, text.encode(), modes.get(path, 0o644)) for path, text in files.items()]
-        return Task(Setup(fixtures=fixtures, motd="Work is announced by: todo\n"), self.checker, self.ending.terminal)
+        return ShellTask(
+            Setup(fixtures=fixtures, motd="Work is announced by: todo\n"), self.checker, self.ending.terminal
+        )
 
     @property
     def reference(self) -> Reference:

@@ -10,13 +10,13 @@ import pytest
 
 from curation.scenarios.gate.findings import findings_of
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import Task
+from sandbox.agent.shell_environment import ShellTask
 from sandbox.choose import choose_backend
-from sandbox.gate.experiments import Subject
+from sandbox.gate.experiments import BundleSubject
 from sandbox.gate.gate import run_gate
 from sandbox.gate.play import Reference
 from sandbox.gate.report import CHECKER, GateVerdict
-from sandbox.protocol import Backend, Fixture, Setup
+from sandbox.protocol import Fixture, SandboxBackend, Setup
 from tests.scenarios.gate import cases
 from tests.scenarios.gate.answer_cases import LENIENT, SOUND_ANSWERS
 from tests.scenarios.gate.attack_cases import ATTACKED, SOUND_ATTACKED
@@ -45,16 +45,16 @@ GIVEN = [json.loads(line) for line in SHARED.read_text().splitlines()] if SHARED
         pytest.param("docker", marks=(pytest.mark.docker, pytest.mark.slow)),
     ],
 )
-def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Backend:
+def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SandboxBackend:
     return choose_backend(request.param, folder=tmp_path_factory.mktemp("sandbox"))
 
 
-def gated(case: Case, rooms: Backend, *, scratch: tuple[str, ...] = ()) -> GateVerdict:
+def gated(case: Case, rooms: SandboxBackend, *, scratch: tuple[str, ...] = ()) -> GateVerdict:
     findings = findings_of(case.checker, case.reference.text, case.task.setup)
     return run_gate(
         task=case.task,
         reference=case.reference,
-        subject=Subject(told="Work is announced by: todo", scratch=scratch, findings=tuple(findings)),
+        subject=BundleSubject(told="Work is announced by: todo", scratch=scratch, findings=tuple(findings)),
         open_session=rooms.session,
         repeats=1,
     )
@@ -64,7 +64,7 @@ def named(name: str) -> Case:
     return next(case for case in (*SOUND, *BAD) if case.name == name)
 
 
-def wrong_verdicts(cases: Sequence[Case], rooms: Backend) -> dict[str, str]:
+def wrong_verdicts(cases: Sequence[Case], rooms: SandboxBackend) -> dict[str, str]:
     """Sound checkers that are refused, others that are admitted, or refused for another reason than their cheat."""
     with ThreadPoolExecutor(4) as threads:
         verdicts = list(threads.map(lambda case: gated(case, rooms), cases))
@@ -78,7 +78,7 @@ def wrong_verdicts(cases: Sequence[Case], rooms: Backend) -> dict[str, str]:
 
 
 @pytest.mark.timeout(900)
-def test_sound_checkers_are_admitted_and_others_refused(rooms: Backend) -> None:
+def test_sound_checkers_are_admitted_and_others_refused(rooms: SandboxBackend) -> None:
     """Some of each kind; the long test has all."""
     first = [case for case in (*ATTACKED, *FRESH_BAD, *FRESH_SOUND) if case.name in WRONG_FIRST]
     assert wrong_verdicts((*SOUND[::96], *BAD[::96], *first[::4]), rooms) == {}
@@ -87,7 +87,7 @@ def test_sound_checkers_are_admitted_and_others_refused(rooms: Backend) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not GIVEN, reason="no ../shared/cases/checkers.jsonl")
 @pytest.mark.parametrize("each", [6, pytest.param(1, marks=pytest.mark.slow)])
-def test_the_shared_checkers_get_the_right_verdict(rooms: Backend, each: int) -> None:
+def test_the_shared_checkers_get_the_right_verdict(rooms: SandboxBackend, each: int) -> None:
     given = GIVEN[::each]
     with ThreadPoolExecutor(4) as threads:
         verdicts = list(threads.map(lambda row: gated_as_given(row, rooms), given))
@@ -99,14 +99,14 @@ def test_the_shared_checkers_get_the_right_verdict(rooms: Backend, each: int) ->
     assert wrong == {}
 
 
-def gated_as_given(given: dict[str, Any], rooms: Backend) -> GateVerdict:
+def gated_as_given(given: dict[str, Any], rooms: SandboxBackend) -> GateVerdict:
     files = [Fixture(file["path"], file["content"].encode(), int(file["mode"], 8)) for file in given["fixtures"]]
     setup = Setup(fixtures=files, motd="Work is announced by: todo\n")
     *commands, ending = given["reference_solution"].strip().splitlines()
     return run_gate(
-        task=Task(setup, given["checker"], ending),
+        task=ShellTask(setup, given["checker"], ending),
         reference=Reference(tuple(commands), Ending(ending)),
-        subject=Subject(told=setup.motd),
+        subject=BundleSubject(told=setup.motd),
         open_session=rooms.session,
         repeats=1,
     )
@@ -114,7 +114,7 @@ def gated_as_given(given: dict[str, Any], rooms: Backend) -> GateVerdict:
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_all_sound_checkers_are_admitted_and_all_others_refused(rooms: Backend) -> None:
+def test_all_sound_checkers_are_admitted_and_all_others_refused(rooms: SandboxBackend) -> None:
     assert wrong_verdicts((*SOUND, *BAD), rooms) == {}
 
 
@@ -129,7 +129,7 @@ def test_all_sound_checkers_are_admitted_and_all_others_refused(rooms: Backend) 
     ],
 )
 def test_a_checker_that_executes_the_reason_of_a_panic_is_refused(
-    rooms: Backend, condition: str, is_sound: bool
+    rooms: SandboxBackend, condition: str, is_sound: bool
 ) -> None:
     checker = f'[ "$TERMINAL" = panic ] && asked todo show 1 && unchanged --except /var && {condition}'
     verdict = gated(Case("reason", "cat /var/lib/todo/1", checker, ending=Ending("panic", "missing")), rooms)
@@ -137,7 +137,7 @@ def test_a_checker_that_executes_the_reason_of_a_panic_is_refused(
     assert is_sound or verdict.reason.startswith("the reason as code")
 
 
-def test_the_report_shows_the_attempt_that_got_in_with_its_terminal(rooms: Backend) -> None:
+def test_the_report_shows_the_attempt_that_got_in_with_its_terminal(rooms: SandboxBackend) -> None:
     verdict = gated(named("one of two results"), rooms)
     check = next(check for check in verdict.checks if not check.passed)
     assert check.name == "cheats on /home/agent/o.txt"
@@ -149,7 +149,7 @@ def test_the_report_shows_the_attempt_that_got_in_with_its_terminal(rooms: Backe
     assert checker.seconds > 0
 
 
-def test_a_scratch_path_may_be_anything_and_the_report_says_so(rooms: Backend) -> None:
+def test_a_scratch_path_may_be_anything_and_the_report_says_so(rooms: SandboxBackend) -> None:
     verdict = gated(named("one of two results"), rooms, scratch=("/home/agent/o.txt",))
     assert verdict.admitted, verdict.reason
     shown = next(check for check in verdict.checks if check.name == "what the reference changed")

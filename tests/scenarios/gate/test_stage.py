@@ -16,7 +16,7 @@ from curation.scenarios.gate.stage import gates_at_once, subject_of
 from curation.scenarios.models import GateReport, Scenario
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed, SandboxUnavailable
-from sandbox.protocol import Backend, Session, Setup
+from sandbox.protocol import SandboxBackend, SandboxSession, Setup
 from tests.driving import end
 from tests.factories import BUNDLE, make_project, make_scenario
 from tests.sandbox.fake import FakeBackend, FakeSession
@@ -42,7 +42,7 @@ def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeBackend]:
     found = FakeBackend(documented, passes=has_greeting)
 
-    def choose(*_: object, **__: object) -> Backend:
+    def choose(*_: object, **__: object) -> SandboxBackend:
         return found
 
     monkeypatch.setattr(sandbox, "choose_backend", choose)
@@ -172,7 +172,7 @@ class CountedRooms(FakeBackend):
         self.most = 0
         self.meeting = threading.Barrier(2)
 
-    def session(self, setup: Setup) -> Session:
+    def session(self, setup: Setup) -> SandboxSession:
         opened = super().session(setup)
         self.most = max(self.most, sum(not session.closed for session in self.sessions))
         if len(self.sessions) <= 2:

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
 from curation.runs.models import Item
@@ -115,7 +115,7 @@ def test_replies_without_a_command_prove_nothing(project: Project, operators: Op
     assert check["reason"] == "warning: no reply of the model was an attack, so nothing was tried"
 
 
-def asks(request: Request) -> int:
+def asks(request: CompletionRequest) -> int:
     return sum(message["role"] == "assistant" for message in request.messages)
 
 

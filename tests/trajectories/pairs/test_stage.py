@@ -5,7 +5,7 @@ from curation.trajectories.models import Pair, StateTrace, StepAdvantage, Trajec
 from curation.trajectories.pairs.place import place_of
 from curation.trajectories.pairs.stage import NOT_BETTER, OVER_CAP
 from curation.web.problems import Invalid
-from sandbox.agent.pairs import LeftOut
+from sandbox.agent.pairs import NoPairReason
 from tests.factories import COMMANDS, make_project, make_run, make_scenario, make_step_value, make_trajectory
 from tests.trajectories.rolling import run_to_end
 
@@ -31,7 +31,7 @@ def test_kept_trajectories_are_paired_with_rejected_ones_of_their_scenario() -> 
     assert kept.text.steps[pair.at]["message"] == COMMANDS[2]
     assert early.text.steps[pair.at]["message"] == "exit"
     assert other.pairs_as_rejected.count() == 0
-    assert run.result == {"pairs": 1, "there_already": 0, "left_out": {LeftOut.INFRA: 1}}
+    assert run.result == {"pairs": 1, "there_already": 0, "left_out": {NoPairReason.INFRA: 1}}
 
 
 def test_pairs_of_whole_trajectories() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
 from curation.runs.models import Item
@@ -25,7 +25,7 @@ def make_siblings(project: Project) -> tuple[Trajectory, Trajectory]:
     return kept, early
 
 
-def goes_on(request: Request) -> str:
+def goes_on(request: CompletionRequest) -> str:
     """Plays `SOLVES` from where the conversation is."""
     said = [str(message["content"]) for message in request.messages if message["role"] == "assistant"]
     return next(command for command in SOLVES if not any(command in text for text in said))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.trajectories.models import StateTrace, StepAdvantage, StepValue, Trajectory
 from tests.factories import make_scenario
 from tests.trajectories.rolling import Operators, make_stage, run_to_end
@@ -17,7 +17,7 @@ WAY = ("todo", "W=world; export W; cd /tmp", "ls", 'cd; echo "hello $W" > greeti
 LOST = (*WAY[:3], "unset W", *WAY[3:])
 
 
-def operates(request: Request) -> str:
+def operates(request: CompletionRequest) -> str:
     """The first episode is right, the second one forgets the name; rollouts that go on take the right way."""
     said = sum(message["role"] == "assistant" for message in request.messages)
     way = LOST if request.sample_index == 1 or "unset W" in str(request.messages) else WAY

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from curation.llm.client import pace
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.llm.client.errors import Unreachable
 from curation.llm.client.tokens import Tokens
 from curation.projects.models import Role
@@ -18,7 +18,7 @@ from curation.runs.launch import estimate
 from curation.runs.models import Call, Item, Run
 from curation.runs.workers import sandbox
 from curation.runs.workers.sandbox import NoSandbox
-from curation.samples.models import Flag, Kind, Sample, Status
+from curation.samples.models import Flag, Sample, SampleKind, SampleStatus
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
@@ -81,7 +81,12 @@ def shown(text: str, **besides: object) -> dict[str, object]:
 def test_its_sample_waits_for_review(operators: Operators, rooms: FakeBackend) -> None:
     sample = rolled().sample
     assert sample is not None
-    assert (sample.kind, sample.status, sample.score, sample.bucket) == (Kind.TRAJECTORY, Status.PENDING, None, "")
+    assert (sample.kind, sample.status, sample.score, sample.bucket) == (
+        SampleKind.TRAJECTORY,
+        SampleStatus.PENDING,
+        None,
+        "",
+    )
     assert (sample.source, sample.model, sample.flags) == ("scenarios", "operator-a", 0)
     assert sample.axes == {
         "documentation_read": "unknown",
@@ -343,7 +348,7 @@ def test_an_episode_waits_for_its_endpoint_and_is_no_infrastructure_error(
     monkeypatch.setattr(pace, "FIRST_PROBE", 0.0)
     is_down = False
 
-    def operator(request: Request) -> str | Exception:
+    def operator(request: CompletionRequest) -> str | Exception:
         if is_down:
             return Unreachable("127.0.0.1:9 refused the connection")
         said = sum(message["role"] == "assistant" for message in request.messages)

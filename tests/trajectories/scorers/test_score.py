@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
-from curation.llm.client.completion import Request
+from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Project
 from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
@@ -244,7 +244,7 @@ class TestRubric:
         make_imported(project)
         make_imported(project, task="sort")
 
-        def says(request: Request) -> str:
+        def says(request: CompletionRequest) -> str:
             return '{"score": 8, "reason": ""}' if "Task: sort" in str(request.messages[1]["content"]) else "Fine work."
 
         operators.scripts["operator-a"] = says
@@ -255,7 +255,7 @@ class TestRubric:
     def test_steps_are_shown_with_what_came_before(self, project: Project, operators: Operators) -> None:
         row = make_imported(project)
 
-        def says(request: Request) -> str:
+        def says(request: CompletionRequest) -> str:
             return json.dumps({"score": 10 if "awk" in str(request.messages[1]["content"]) else 0, "reason": ""})
 
         operators.scripts["operator-a"] = says

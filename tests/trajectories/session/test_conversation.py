@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from curation.imports.layouts.session import Step
-from curation.trajectories.recorded import Recorded
-from curation.trajectories.session.conversation import BlockView, Conversation, Exchange
+from curation.trajectories.recorded import RecordedTexts
+from curation.trajectories.session.conversation import BlockView, Exchange, StepConversation
 from curation.trajectories.session.states import states_of
 from curation.web.text.transcript import WINDOW, Excerpt, StepState
 from tests.factories import called
@@ -19,8 +19,8 @@ def steps(*given: dict[str, Any]) -> list[Step]:
     return [{"step_id": number, "message": "", **step} for number, step in enumerate(given, start=1)]
 
 
-def conversation(*given: dict[str, Any], document: dict[str, Any] | None = None) -> Conversation:
-    return Conversation(Recorded(steps(*given), document or {}, {}), 7)
+def conversation(*given: dict[str, Any], document: dict[str, Any] | None = None) -> StepConversation:
+    return StepConversation(RecordedTexts(steps(*given), document or {}, {}), 7)
 
 
 def entries(excerpt: Excerpt[Exchange]) -> list[Exchange]:
@@ -137,7 +137,7 @@ def test_masked_copied_and_cut_steps_are_told() -> None:
         called("id", ""),
     )
     marks: dict[str, dict[str, Any]] = {"3": {"learn": False, "label": "risky"}, "5": {"end": True}}
-    states = states_of(Recorded(given, {}, marks), hidden=())
+    states = states_of(RecordedTexts(given, {}, marks), hidden=())
     told = [(state.why_not, state.label, state.is_end, state.is_cut) for state in states]
     assert told == [
         ("", "", False, False),
@@ -147,7 +147,9 @@ def test_masked_copied_and_cut_steps_are_told() -> None:
         ("", "", True, False),
         ("after the end", "", False, True),
     ]
-    assert states_of(Recorded(given, {}, marks), hidden={3})[3] == StepState(4, False, "not learned", may_mark=True)
+    assert states_of(RecordedTexts(given, {}, marks), hidden={3})[3] == StepState(
+        4, False, "not learned", may_mark=True
+    )
 
 
 def test_a_find_reaches_arguments_and_outputs() -> None:

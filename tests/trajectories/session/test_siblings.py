@@ -11,7 +11,7 @@ from curation.trajectories.session.conversation import Exchange
 from curation.trajectories.session.shown import shown_as, views_of
 from curation.trajectories.session.siblings import Beside, Siblings, compare_siblings
 from curation.web.problems import NotFound
-from curation.web.text.transcript import Excerpt, Step
+from curation.web.text.transcript import Excerpt, TerminalStep
 from tests.factories import called, make_imported, make_project, make_scenario, make_trajectory, make_turns, make_user
 
 pytestmark = pytest.mark.django_db
@@ -32,8 +32,8 @@ def commands(excerpt: Excerpt[Beside]) -> list[tuple[str, str]]:
     return [(typed(row.mine), typed(row.theirs)) for row in rows_of(excerpt)]
 
 
-def typed(step: Step | Exchange | None) -> str:
-    return str(step.command.html) if isinstance(step, Step) and step.command else ""
+def typed(step: TerminalStep | Exchange | None) -> str:
+    return str(step.command.html) if isinstance(step, TerminalStep) and step.command else ""
 
 
 def pair(mine: tuple[str, ...], theirs: tuple[str, ...], **values: Any) -> Siblings:

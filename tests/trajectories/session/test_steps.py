@@ -3,20 +3,20 @@
 import time
 from collections.abc import Sequence
 
-from curation.trajectories.session.steps import Session, places_of
-from curation.web.text.transcript import CHUNK, WINDOW, Excerpt, Recorded, Step
+from curation.trajectories.session.steps import TerminalTranscript, places_of
+from curation.web.text.transcript import CHUNK, WINDOW, Excerpt, Recorded, TerminalStep
 from tests.factories import PROMPT, make_turns
 
 
-def session(turns: Sequence[Recorded]) -> Session:
-    return Session(turns, pk=1)
+def session(turns: Sequence[Recorded]) -> TerminalTranscript:
+    return TerminalTranscript(turns, pk=1)
 
 
-def steps_of(excerpt: Excerpt[Step]) -> list[Step]:
+def steps_of(excerpt: Excerpt[TerminalStep]) -> list[TerminalStep]:
     return [step for part in excerpt.parts for step in part.entries]
 
 
-def numbers(excerpt: Excerpt[Step]) -> list[int]:
+def numbers(excerpt: Excerpt[TerminalStep]) -> list[int]:
     return [step.number for step in steps_of(excerpt)]
 
 

@@ -10,7 +10,7 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from curation.llm.client.completion import Target
+from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.gateway import target_of
 from curation.llm.client.pace import BeginOutage, RequestSlots, TakeProbe, reserve
 from curation.llm.models import EndpointPace
@@ -26,7 +26,7 @@ from curation.runs.workers import presence
 from curation.web.database.clock import database_now
 from curation.web.models import IdempotentResponse
 from curation.webhooks.emit import emit
-from curation.webhooks.models import Delivery, Event, Webhook
+from curation.webhooks.models import Delivery, Webhook, WebhookEvent
 from tests.factories import make_bearer, make_endpoint, make_project, make_run, make_sample
 from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
 from tests.runs.asking import register_asking
@@ -119,7 +119,7 @@ def test_a_worker_is_seen_by_all(wrong: float, monkeypatch: pytest.MonkeyPatch) 
         assert presence.workers_alive() == []
 
 
-def make_target(**values: object) -> Target:
+def make_target(**values: object) -> EndpointTarget:
     return target_of(make_endpoint(make_project(), "m", **{"max_concurrency": 4, **values}))
 
 
@@ -196,7 +196,7 @@ def test_a_request_in_progress_elsewhere_is_not_done_again(wrong: float, client:
 @WRONG
 def test_an_event_is_due_at_once(wrong: float) -> None:
     project = make_project()
-    Webhook.objects.create(project=project, url="http://receiver/", events=[event.value for event in Event])
+    Webhook.objects.create(project=project, url="http://receiver/", events=[event.value for event in WebhookEvent])
     with machine(wrong):
-        emit(project, next(iter(Event)), {})
+        emit(project, next(iter(WebhookEvent)), {})
     assert abs((Delivery.objects.get().due_at - database_now()).total_seconds()) < 30

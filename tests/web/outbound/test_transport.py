@@ -16,7 +16,7 @@ from pytest_django import Settings
 from curation.evaluations.live.stage import CheckedNetwork
 from curation.imports.sources.download import fetch
 from curation.imports.sources.rows import SourceError
-from curation.llm.client.completion import Request, Target
+from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.litellm_client import LiteLlmClient
 from curation.llm.endpoints.discover import served_models
@@ -73,12 +73,12 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Sequence[str]]
     return use
 
 
-def target(api_base: str, model: str = "openai/qwen") -> Target:
-    return Target(1, "m", model, api_base, "", {"max_tokens": 5, "timeout": 3}, 1, None, None, None, None, "")
+def target(api_base: str, model: str = "openai/qwen") -> EndpointTarget:
+    return EndpointTarget(1, "m", model, api_base, "", {"max_tokens": 5, "timeout": 3}, 1, None, None, None, None, "")
 
 
 def ask(api_base: str) -> None:
-    asyncio.run(LiteLlmClient().complete(target(api_base), Request([{"role": "user", "content": "hello"}])))
+    asyncio.run(LiteLlmClient().complete(target(api_base), CompletionRequest([{"role": "user", "content": "hello"}])))
 
 
 def get(url: str) -> httpx.Response:
@@ -169,7 +169,7 @@ def test_a_model_call_reaches_the_address_that_was_checked(
 def test_a_provider_whose_own_address_is_private_is_refused(settings: Settings) -> None:
     """LiteLLM calls Ollama on the worker's own machine if there is no base URL."""
     settings.ALLOW_PRIVATE_MODEL_HOSTS = False
-    request = Request([{"role": "user", "content": "hello"}])
+    request = CompletionRequest([{"role": "user", "content": "hello"}])
     with pytest.raises(Misconfigured, match="private address"):
         asyncio.run(LiteLlmClient().complete(target("", "ollama/llama3"), request))
 

@@ -4,7 +4,7 @@ import json
 
 from curation.web.text.chat import Chat
 from curation.web.text.markup import scan_marks
-from curation.web.text.transcript import Position, Source
+from curation.web.text.transcript import Source, TurnPosition
 
 SOURCE = Source(7, "turn", "history-window", "history-turn", "history-find", "history-raw")
 
@@ -40,9 +40,9 @@ def test_only_a_transcript_with_a_source_has_marks() -> None:
 def test_a_transcript_opens_at_a_position_in_a_long_turn() -> None:
     turns = [{"role": "user", "content": f"turn {n}"} for n in range(100)]
     turns[50]["content"] = "x\n" * 20_000 + "mail ada@acme-corp.io"
-    opening = Chat(turns, SOURCE, at=Position(50, 40_005)).opening()
+    opening = Chat(turns, SOURCE, at=TurnPosition(50, 40_005)).opening()
     entries = {entry.index: entry for part in opening.parts for entry in part.entries}
     assert set(entries) == {0, *range(48, 53), *range(96, 100)}
     body = entries[50].body
     assert body is not None and body.start > 30_000 and 'id="scan-turn-7-50-0"' in body.html
-    assert Chat(turns, SOURCE, at=Position(100)).at is None
+    assert Chat(turns, SOURCE, at=TurnPosition(100)).at is None

@@ -7,9 +7,9 @@ from typing import Any
 from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.surroundings import read_surroundings
-from curation.imports.layouts.session import Json, Session
+from curation.imports.layouts.session import AgentSession, Json
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Agent Data Protocol trajectory"
@@ -32,7 +32,7 @@ def fits(document: Mapping[str, Any]) -> bool:
     return all(isinstance(one, dict) and "class_" in one for one in content)
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a row. Raises `RowRefused`."""
     fields = Fields(document)
     given = document.get("details") or {}
@@ -49,7 +49,7 @@ def read(document: Mapping[str, Any]) -> Reading:
     fields.take("details", "metadata")
     tools = _tools(details)
     around = read_surroundings(details)
-    session = Session(
+    session = AgentSession(
         layout=NAME,
         steps=steps.steps,
         agent=around.agent | ({"tool_definitions": tools} if tools else {}),
@@ -60,7 +60,7 @@ def read(document: Mapping[str, Any]) -> Reading:
     )
     account = fields.account()
     account.add(details.account())
-    return Reading([session], account)
+    return DocumentReading([session], account)
 
 
 def _message(one: Json, path: str, fields: Fields, *, answers: bool) -> Json:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.metrics import usage_of
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 
 NAME = "ATIF"
@@ -50,16 +50,16 @@ def fits(document: Mapping[str, Any]) -> bool:
     return isinstance(version, str) and version.startswith("ATIF") and "steps" in document
 
 
-def read(document: Mapping[str, Any], *, find: Find = lambda path: None, path: str = "") -> Reading:
+def read(document: Mapping[str, Any], *, find: Find = lambda path: None, path: str = "") -> DocumentReading:
     """Return the session of a document. `path` is put before the names of its fields. Raises `RowRefused`."""
     fields = Fields(document, path)
     for name in document:
         fields.take(name, _BECOMES.get(name, "document" if name in atif.Trajectory.model_fields else "metadata"))
     session = _Reader(fields, find).session(document, "")
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
-def write(session: Session) -> Json:
+def write(session: AgentSession) -> Json:
     """Return the session as a document. One that came from ATIF is as it was; of others, what has no place in ATIF is
     in `extra`."""
     document = {name: value for name, value in session.document.items() if name not in (UNKNOWN, PATH)}
@@ -89,7 +89,7 @@ def _put(document: Any, path: Sequence[str | int], value: Any) -> None:
     document[path[-1]] = value
 
 
-def _of_another_layout(session: Session) -> Json:
+def _of_another_layout(session: AgentSession) -> Json:
     used = session.usage
     totals = {
         "total_prompt_tokens": used.input_tokens,
@@ -110,7 +110,7 @@ class _Reader:
     find: Find
     seen: set[str] = field(default_factory=set)
 
-    def session(self, document: Mapping[str, Any], path: str) -> Session:
+    def session(self, document: Mapping[str, Any], path: str) -> AgentSession:
         unknown: list[list[Any]] = []
         given = {name: value for name, value in document.items() if name != "subagent_trajectories"}
         # Nearly every document is one of 1.8 as it is, and validation alone tells.
@@ -130,19 +130,19 @@ class _Reader:
             kept[UNKNOWN] = [[*place[:-1], None] if len(place) == 2 else place for place in unknown]
         inner = [self.session(one, f"{path}subagent_trajectories[].") for one in embedded or []]
         metadata = {place[0]: place[1] for place in unknown if len(place) == 2}
-        return Session(
+        return AgentSession(
             layout=NAME,
             steps=clean["steps"],
             agent=clean["agent"],
             learned=_reviewed(clean),
-            origin=Origin(id=str(clean.get("session_id") or clean.get("trajectory_id") or "")),
+            origin=SessionOrigin(id=str(clean.get("session_id") or clean.get("trajectory_id") or "")),
             usage=usage_of(clean["steps"], clean.get("final_metrics") or {}),
             metadata=metadata | ({"extra": clean["extra"]} if "extra" in clean else {}),
             subagents=[*inner, *self._named(clean, path)],
             document=kept,
         )
 
-    def _named(self, clean: Json, path: str) -> list[Session]:
+    def _named(self, clean: Json, path: str) -> list[AgentSession]:
         """Return the sessions in the files that the document names."""
         references = [
             reference
@@ -151,7 +151,7 @@ class _Reader:
             for reference in result.get("subagent_trajectory_ref") or []
         ]
         names = [one.get(PATH) for one in references if not one.get("trajectory_id")]
-        found: list[Session] = []
+        found: list[AgentSession] = []
         for name in [*names, clean.get("continued_trajectory_ref")]:
             if not name or name in self.seen:
                 continue

@@ -13,8 +13,16 @@ from typing import Any
 from curation.imports.layouts.account import Account, Fields
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.files import Files, beside
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict, repo_of
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import (
+    AgentSession,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+    repo_of,
+)
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Harbor trial"
@@ -48,7 +56,7 @@ def is_job(inside: Collection[str]) -> bool:
     return {RESULT, CONFIG} <= set(inside) and any(name == "job.log" or _TRIAL.fullmatch(name) for name in inside)
 
 
-def read(files: Files) -> Reading:
+def read(files: Files) -> DocumentReading:
     """Return the sessions of a trial. Raises `RowRefused`."""
     result = files.object(RESULT, f"{NAME}: result")
     if result is None:
@@ -67,10 +75,10 @@ def read(files: Files) -> Reading:
     for folder, step in parts.items():
         outer = {**result, **steps[step]} if step else result
         sessions += [_placed(session, outer, folder, step) for session in _session(files, outer, folder, account)]
-    return Reading(sessions, account) if sessions else Reading([], Account(), without_trajectory=1)
+    return DocumentReading(sessions, account) if sessions else DocumentReading([], Account(), without_trajectory=1)
 
 
-def _session(files: Files, result: Json, folder: str, account: Account) -> Iterator[Session]:
+def _session(files: Files, result: Json, folder: str, account: Account) -> Iterator[AgentSession]:
     name = folder + TRAJECTORY
     document = files.object(name, f"{NAME}: trajectory")
     if document is None:
@@ -88,7 +96,7 @@ def _session(files: Files, result: Json, folder: str, account: Account) -> Itera
         yield replace(session, verdict=verdict, usage=_usage(result, session.usage))
 
 
-def _placed(session: Session, result: Json, folder: str, step: str) -> Session:
+def _placed(session: AgentSession, result: Json, folder: str, step: str) -> AgentSession:
     config = result.get("config") or {}
     task = (
         result.get("task_name")
@@ -101,7 +109,7 @@ def _placed(session: Session, result: Json, folder: str, step: str) -> Session:
     metadata = {f"result.{name}": value for name, value in result.items() if _is_metadata(name, value)}
     used = result.get("agent_result") or {}
     metadata |= {f"result.agent_result.{name}": used[name] for name in ("metadata", "model_usage") if used.get(name)}
-    origin = Origin(
+    origin = SessionOrigin(
         id="/".join(filter(None, (str(result.get("id") or config.get("trial_name") or session.origin.id), step))),
         task=task,
         instance_id=last if repo_of(last) else "",
@@ -128,7 +136,7 @@ def _is_metadata(name: str, value: Any) -> bool:
     return name not in _BECOMES and value is not None
 
 
-def _verdict(files: Files, result: Json, folder: str) -> Verdict:
+def _verdict(files: Files, result: Json, folder: str) -> VerifierResult:
     output = files.text(f"{folder}verifier/test-stdout.txt", f"{NAME}: the verifier's output")
     rewards = _numbers((result.get("verifier_result") or {}).get("rewards")) or _of_files(files, folder)
     raised = result.get("exception_info") or {}
@@ -136,7 +144,7 @@ def _verdict(files: Files, result: Json, folder: str) -> Verdict:
     # A reward is valid after some errors, such as the agent's timeout. Older results do not say so, and have a reward
     # only where the verifier ran.
     valid = bool(rewards) and result.get("reward_valid", True) is not False
-    return Verdict(_outcome(rewards, valid=valid, exception=exception), rewards, output, exception, valid)
+    return VerifierResult(_outcome(rewards, valid=valid, exception=exception), rewards, output, exception, valid)
 
 
 def _of_files(files: Files, folder: str) -> dict[str, float]:
@@ -159,20 +167,20 @@ def _numbers(given: Mapping[str, Any] | None) -> dict[str, float]:
     }
 
 
-def _outcome(rewards: Mapping[str, float], *, valid: bool, exception: str) -> Outcome:
+def _outcome(rewards: Mapping[str, float], *, valid: bool, exception: str) -> SessionOutcome:
     if not valid:
-        return Outcome.ERROR if exception else Outcome.UNKNOWN
+        return SessionOutcome.ERROR if exception else SessionOutcome.UNKNOWN
     deciding = [rewards[MAIN]] if MAIN in rewards else rewards.values()
-    return Outcome.SOLVED if all(reward >= 1 for reward in deciding) else Outcome.FAILED
+    return SessionOutcome.SOLVED if all(reward >= 1 for reward in deciding) else SessionOutcome.FAILED
 
 
-def _usage(result: Json, of_steps: Usage) -> Usage:
+def _usage(result: Json, of_steps: SessionUsage) -> SessionUsage:
     used = result.get("agent_result") or {}
 
     def first(name: str, other: Any) -> Any:
         return used[name] if used.get(name) is not None else other
 
-    return Usage(
+    return SessionUsage(
         first("n_input_tokens", of_steps.input_tokens),
         first("n_output_tokens", of_steps.output_tokens),
         first("n_cache_tokens", of_steps.cached_tokens),

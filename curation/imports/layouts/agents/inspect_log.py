@@ -10,8 +10,15 @@ from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import (
+    AgentSession,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+)
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Inspect log"
@@ -42,16 +49,16 @@ def fits(document: Mapping[str, Any]) -> bool:
     return document.keys() >= SAMPLE or ("eval" in document and "version" in document and "status" in document)
 
 
-def read(document: Mapping[str, Any], header: Mapping[str, Any] | None = None) -> Reading:
+def read(document: Mapping[str, Any], header: Mapping[str, Any] | None = None) -> DocumentReading:
     """Return the sessions of the samples. `header` is the log's, of a sample that is a file of its own. Raises
     `RowRefused` if no sample is readable."""
     if document.keys() >= SAMPLE:
-        return Reading(*_sample(document, header or {}, ""))
+        return DocumentReading(*_sample(document, header or {}, ""))
     root = Fields(document)
     for name in document:
         root.take(name, "sessions" if name == "samples" else "metadata" if name == "eval" else "ignored")
     account = root.account()
-    sessions: list[Session] = []
+    sessions: list[AgentSession] = []
     reasons: list[str] = []
     for index, sample in enumerate(document.get("samples") or []):
         try:
@@ -63,10 +70,10 @@ def read(document: Mapping[str, Any], header: Mapping[str, Any] | None = None) -
             account.add(counted)
     if not sessions:
         raise RowRefused(reasons[0] if reasons else "the log has no samples")
-    return Reading(sessions, account, reasons)
+    return DocumentReading(sessions, account, reasons)
 
 
-def _sample(sample: Any, header: Mapping[str, Any], path: str) -> tuple[list[Session], Account]:
+def _sample(sample: Any, header: Mapping[str, Any], path: str) -> tuple[list[AgentSession], Account]:
     if not isinstance(sample, dict):
         raise RowRefused("a sample is not an object")
     cleaned, replaced = clean(sample, "")
@@ -77,7 +84,7 @@ def _sample(sample: Any, header: Mapping[str, Any], path: str) -> tuple[list[Ses
     return [session], fields.account()
 
 
-def _session(fields: Fields, header: Mapping[str, Any]) -> Session:
+def _session(fields: Fields, header: Mapping[str, Any]) -> AgentSession:
     spec: Json = header.get("eval") or {}
     attached = fields.get("attachments") or {}
     entries = [_message(_resolved(entry, attached)) for entry in fields.get("messages") or []]
@@ -91,12 +98,12 @@ def _session(fields: Fields, header: Mapping[str, Any]) -> Session:
         becomes = fields.take(field, _BECOMES.get(field, "metadata")) if field in _BECOMES else None
         if becomes is None and field not in _BECOMES and fields.take(field, "metadata") not in (None, {}, []):
             metadata[field] = fields[field]
-    return Session(
+    return AgentSession(
         layout=NAME,
         steps=messages.steps,
         agent=_agent(spec, model, tools),
         learned=messages.learned,
-        origin=Origin(
+        origin=SessionOrigin(
             id=str(fields.get("uuid") or ""),
             task="/".join(filter(None, (task, name))),
             instance_id=name,
@@ -155,19 +162,19 @@ def _resolved(value: Any, attached: Mapping[str, Any]) -> Any:
     return [_resolved(inner, attached) for inner in value] if isinstance(value, list) else value
 
 
-def _verdict(sample: Mapping[str, Any], scores: Json) -> Verdict:
+def _verdict(sample: Mapping[str, Any], scores: Json) -> VerifierResult:
     rewards = dict(_rewards(scores))
     limit, error = sample.get("limit") or {}, sample.get("error") or {}
     said = (error.get("message") or error.get("traceback") or "error") if error else ""
     exception = said or (f"limit of {limit.get('type')}: {limit.get('limit')}" if limit else "")
     if error:
-        outcome = Outcome.ERROR
+        outcome = SessionOutcome.ERROR
     elif rewards:
-        outcome = Outcome.SOLVED if all(reward >= 1 for reward in rewards.values()) else Outcome.FAILED
+        outcome = SessionOutcome.SOLVED if all(reward >= 1 for reward in rewards.values()) else SessionOutcome.FAILED
     else:
-        outcome = Outcome.UNKNOWN
+        outcome = SessionOutcome.UNKNOWN
     explained = (f"{name}: {score['explanation']}" for name, score in scores.items() if score.get("explanation"))
-    return Verdict(outcome, rewards, "\n".join(explained), str(exception))
+    return VerifierResult(outcome, rewards, "\n".join(explained), str(exception))
 
 
 def _rewards(scores: Json) -> Iterator[tuple[str, float]]:
@@ -181,14 +188,14 @@ def _rewards(scores: Json) -> Iterator[tuple[str, float]]:
                 yield name, float(number)
 
 
-def _usage(sample: Mapping[str, Any]) -> Usage:
+def _usage(sample: Mapping[str, Any]) -> SessionUsage:
     used = list((sample.get("model_usage") or {}).values())
 
     def total(name: str) -> Any:
         each = [one[name] for one in used if one.get(name) is not None]
         return sum(each) if each else None
 
-    return Usage(
+    return SessionUsage(
         total("input_tokens"),
         total("output_tokens"),
         total("input_tokens_cache_read"),

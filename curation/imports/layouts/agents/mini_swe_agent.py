@@ -11,8 +11,8 @@ from typing import Any
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Verdict, repo_of
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, VerifierResult, repo_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "mini-swe-agent trajectory"
@@ -25,7 +25,7 @@ def fits(document: Mapping[str, Any]) -> bool:
     return isinstance(document.get("messages"), list) and isinstance(info, dict) and (named or "mini_version" in info)
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a file. Raises `RowRefused`."""
     fields = Fields(document)
     entries = _entries(fields.take("messages", "steps"), fields)
@@ -42,17 +42,17 @@ def read(document: Mapping[str, Any]) -> Reading:
     totals = {"total_cost_usd": stats["instance_cost"]} if "instance_cost" in stats else {}
     times = [extra["timestamp"] for _, extra in entries if isinstance(extra.get("timestamp"), int | float)]
     seconds = max(times) - min(times) if len(times) > 1 else None
-    session = Session(
+    session = AgentSession(
         layout=NAME,
         steps=messages.steps,
         agent=agent | ({"model_name": model} if model else {}),
         learned=messages.learned,
-        origin=Origin(instance, instance, instance, repo_of(instance), instance),
+        origin=SessionOrigin(instance, instance, instance, repo_of(instance), instance),
         verdict=verdict,
         usage=replace(usage_of(messages.steps, totals), seconds=seconds),
         metadata=metadata | info.rest(),
     )
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
 class _Info:
@@ -109,10 +109,10 @@ def _facts(extra: Json) -> Json:
     return {"timestamp": extra.get("timestamp"), "cost": extra.get("cost"), "usage": used}
 
 
-def _verdict(info: _Info) -> Verdict:
+def _verdict(info: _Info) -> VerifierResult:
     """An error that the agent did not handle is one of the machine. Its limits and its format errors are its own."""
     text = info.take("exception_str", "exception")
     if text is None and "traceback" not in info.value:
-        return Verdict()
+        return VerifierResult()
     status = info.value.get("exit_status")
-    return Verdict(Outcome.ERROR, exception=": ".join(str(part) for part in (status, text) if part))
+    return VerifierResult(SessionOutcome.ERROR, exception=": ".join(str(part) for part in (status, text) if part))

@@ -7,11 +7,11 @@ from typing import Any
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.agents import traces
 from curation.imports.layouts.messages.calls import decoded
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.cells import is_number_as_text
 from curation.imports.layouts.rows.mapping import REWARD
 from curation.imports.layouts.rows.surroundings import read_surroundings
-from curation.imports.layouts.session import Json, Outcome, Usage
+from curation.imports.layouts.session import Json, SessionOutcome, SessionUsage
 from curation.imports.sources.rows import RowRefused
 
 NAME = "MLflow trace"
@@ -27,7 +27,7 @@ def fits(document: Mapping[str, Any]) -> bool:
     return isinstance(spans, list) and not _ABOUT.isdisjoint(info)
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return the sessions of a trace. Raises `RowRefused` without a span that calls a model."""
     info, spans = _parts(document)
     reading = traces.read({"spans": spans})
@@ -49,16 +49,16 @@ def read(document: Mapping[str, Any]) -> Reading:
     sessions = []
     for session in reading.sessions:
         verdict = replace(session.verdict, rewards=around.verdict.rewards)
-        if verdict.outcome is Outcome.UNKNOWN:
+        if verdict.outcome is SessionOutcome.UNKNOWN:
             failed = state.rpartition(".")[2].upper() == "ERROR"
-            verdict = replace(verdict, outcome=Outcome.ERROR if failed else around.verdict.outcome)
+            verdict = replace(verdict, outcome=SessionOutcome.ERROR if failed else around.verdict.outcome)
         sessions.append(
             replace(
                 session,
                 layout=NAME,
                 origin=replace(session.origin, id=identifier or session.origin.id),
                 verdict=verdict,
-                usage=Usage(**session.usage.known() | ({} if seconds is None else {"seconds": seconds})),
+                usage=SessionUsage(**session.usage.known() | ({} if seconds is None else {"seconds": seconds})),
                 metadata=session.metadata | metadata,
             )
         )

@@ -12,8 +12,16 @@ import orjson
 
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict, repo_of
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import (
+    AgentSession,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+    repo_of,
+)
 from curation.imports.sources.rows import RowRefused
 
 NAME = "OpenHands output"
@@ -74,7 +82,7 @@ def fits_completion(document: Mapping[str, Any]) -> bool:
     )
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a row. Raises `RowRefused`."""
     fields = Fields(document)
     issue = fields.take("issue", "instance_id") or {}
@@ -93,28 +101,28 @@ def read(document: Mapping[str, Any]) -> Reading:
         "history",
         fields,
         agent=agent | ({"model_name": model} if model else {}),
-        origin=Origin(instance, instance, instance, repo_of(instance), instance),
+        origin=SessionOrigin(instance, instance, instance, repo_of(instance), instance),
         verdict=_verdict(document, result),
         usage=_usage(metrics),
         metadata={name: value for name, value in metadata.items() if value},
     )
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
-def read_events(document: Mapping[str, Any]) -> Reading:
+def read_events(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a list of events. Raises `RowRefused`."""
     fields = Fields(document)
     name = next(name for name in _LISTS if name in document)
     conversation = _conversation(fields.take(name, "steps"), name, fields)
-    origin = Origin(id=str(fields.take("id", "id") or ""))
+    origin = SessionOrigin(id=str(fields.take("id", "id") or ""))
     label = {"positive": True, "negative": False}.get(str(fields.take("polarity", "label")))
     metadata = {name: value for name, value in fields.rest(_PERSONAL).items() if value}
     agent: Json = {"name": AGENT, "version": str(document.get("version") or "unknown")}
     session = conversation.session(EVENTS, name, fields, agent=agent, origin=origin, label=label, metadata=metadata)
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
-def read_completion(document: Mapping[str, Any]) -> Reading:
+def read_completion(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a logged call of the model: its request and its answer. Raises `RowRefused`.
 
     A model without function calling gets its tools as text. The messages as they were before that are read.
@@ -131,14 +139,16 @@ def read_completion(document: Mapping[str, Any]) -> Reading:
         if name in fields.left():
             fields.take(name, f"ignored: {given} has it")
     used = response.get("usage") or {}
-    usage = Usage(used.get("prompt_tokens"), used.get("completion_tokens"), cost_usd=fields.take("cost", "usage"))
+    usage = SessionUsage(
+        used.get("prompt_tokens"), used.get("completion_tokens"), cost_usd=fields.take("cost", "usage")
+    )
     model = response.get("model")
     agent = {"name": AGENT, "version": "unknown"} | ({"model_name": model} if model else {})
     metadata = {name: document[name] for name in fields.left()}
     for name in fields.left():
         fields.take(name, "metadata")
     session = conversation.session(COMPLETION, given, fields, agent=agent, usage=usage, metadata=metadata)
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
 @dataclass(slots=True)
@@ -149,10 +159,10 @@ class _Conversation:
     answer: str = ""
     called: set[str] = field(default_factory=set)
 
-    def session(self, layout: str, path: str, fields: Fields, *, agent: Json, **rest: Any) -> Session:
+    def session(self, layout: str, path: str, fields: Fields, *, agent: Json, **rest: Any) -> AgentSession:
         read = read_messages(self.messages, path, fields)
         tools = {"tool_definitions": self.tools} if self.tools else {}
-        return Session(layout=layout, steps=read.steps, agent=agent | tools, learned=read.learned, **rest)
+        return AgentSession(layout=layout, steps=read.steps, agent=agent | tools, learned=read.learned, **rest)
 
 
 def _instance_of(issue: Mapping[str, Any]) -> str:
@@ -315,22 +325,24 @@ def _observed(observation: Json) -> Any:
     return content if isinstance(content, str) else orjson.dumps(rest).decode()
 
 
-def _verdict(document: Mapping[str, Any], result: Json) -> Verdict:
+def _verdict(document: Mapping[str, Any], result: Json) -> VerifierResult:
     """Return the verdict of the tests, or of the error that ended the run."""
     reports = [one for one in (document.get("report"), result.get("report"), result, document) if isinstance(one, dict)]
     resolved = next((one["resolved"] for one in reports if isinstance(one.get("resolved"), bool)), None)
     error = str(document.get("error") or "")
     output = str(result.get("test_output") or "")
     if resolved is not None:
-        outcome = Outcome.SOLVED if resolved else Outcome.FAILED
+        outcome = SessionOutcome.SOLVED if resolved else SessionOutcome.FAILED
     else:
-        outcome = Outcome.ERROR if error and not any(own in error for own in _OWN_ERRORS) else Outcome.UNKNOWN
-    return Verdict(outcome, {} if resolved is None else {"resolved": float(resolved)}, output, error)
+        outcome = (
+            SessionOutcome.ERROR if error and not any(own in error for own in _OWN_ERRORS) else SessionOutcome.UNKNOWN
+        )
+    return VerifierResult(outcome, {} if resolved is None else {"resolved": float(resolved)}, output, error)
 
 
-def _usage(metrics: Json) -> Usage:
+def _usage(metrics: Json) -> SessionUsage:
     tokens = metrics.get("accumulated_token_usage") or {}
-    return Usage(
+    return SessionUsage(
         tokens.get("prompt_tokens"),
         tokens.get("completion_tokens"),
         tokens.get("cache_read_tokens"),

@@ -8,8 +8,16 @@ from typing import Any
 
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict, repo_of
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import (
+    AgentSession,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+    repo_of,
+)
 from curation.imports.sources.rows import RowRefused
 from curation.web.text.json_size import parse_inner
 
@@ -46,11 +54,11 @@ def _has_attempts(document: Mapping[str, Any]) -> bool:
     )
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a file, or one for each attempt. Raises `RowRefused`."""
     fields = Fields(document)
     if not _has_attempts(document):
-        return Reading([_session(document, fields)], fields.account())
+        return DocumentReading([_session(document, fields)], fields.account())
     chosen = (document.get("info") or {}).get("best_attempt_idx")
     for name in document:
         fields.take(name, "sessions" if name == "attempts" else "ignored: the attempts have it")
@@ -60,12 +68,12 @@ def read(document: Mapping[str, Any]) -> Reading:
         sessions.append(_session(attempt, inner, number=number, is_chosen=number == chosen))
         for entry in inner.account().entries():
             fields.became(entry["field"], entry["becomes"])
-    return Reading(sessions, fields.account())
+    return DocumentReading(sessions, fields.account())
 
 
 def _session(
     document: Mapping[str, Any], fields: Fields, *, number: int | None = None, is_chosen: bool = True
-) -> Session:
+) -> AgentSession:
     history = fields.take("history", "steps")
     messages = read_messages([_message(entry, index, fields) for index, entry in enumerate(history)], "history", fields)
     for position, entry in zip(messages.positions, history, strict=True):
@@ -90,14 +98,16 @@ def _session(
             metadata[name] = value
     status = str(info.get("exit_status") or "")
     failed = status in _ERRORS
-    return Session(
+    return AgentSession(
         layout=NAME,
         steps=messages.steps,
         agent={"name": AGENT, "version": str(version)} | ({"model_name": model} if model else {}),
         learned=messages.learned,
-        origin=Origin("", instance, instance, repo_of(instance), instance, number),
-        verdict=Verdict(Outcome.ERROR if failed else Outcome.UNKNOWN, exception=status if failed else ""),
-        usage=Usage(stats.get("tokens_sent"), stats.get("tokens_received"), None, stats.get("instance_cost")),
+        origin=SessionOrigin("", instance, instance, repo_of(instance), instance, number),
+        verdict=VerifierResult(
+            SessionOutcome.ERROR if failed else SessionOutcome.UNKNOWN, exception=status if failed else ""
+        ),
+        usage=SessionUsage(stats.get("tokens_sent"), stats.get("tokens_received"), None, stats.get("instance_cost")),
         metadata=metadata | ({"replay_config": config} if config else {}),
     )
 

@@ -3,36 +3,36 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curation.imports.layouts.session import Outcome
+from curation.imports.layouts.session import SessionOutcome
 
 # The lists of a report by the outcome of the instances in them. The first list that has an instance decides. Results of
 # SWE-agent before 1.0 have the same lists without `_ids`.
 _LISTS = (
-    ("resolved_ids", Outcome.SOLVED),
-    ("resolved", Outcome.SOLVED),
-    ("error_ids", Outcome.ERROR),
-    ("unresolved_ids", Outcome.FAILED),
-    ("empty_patch_ids", Outcome.FAILED),
-    ("no_generation", Outcome.FAILED),
-    ("not_generated", Outcome.FAILED),
-    ("completed_ids", Outcome.FAILED),
-    ("applied", Outcome.FAILED),
-    ("generated", Outcome.FAILED),
+    ("resolved_ids", SessionOutcome.SOLVED),
+    ("resolved", SessionOutcome.SOLVED),
+    ("error_ids", SessionOutcome.ERROR),
+    ("unresolved_ids", SessionOutcome.FAILED),
+    ("empty_patch_ids", SessionOutcome.FAILED),
+    ("no_generation", SessionOutcome.FAILED),
+    ("not_generated", SessionOutcome.FAILED),
+    ("completed_ids", SessionOutcome.FAILED),
+    ("applied", SessionOutcome.FAILED),
+    ("generated", SessionOutcome.FAILED),
 )
 
 
-def read_outcomes(value: Any) -> dict[str, Outcome]:
+def read_outcomes(value: Any) -> dict[str, SessionOutcome]:
     """Return the outcome of each instance in a report of all instances or of one. Other JSON has none."""
     if not isinstance(value, Mapping):
         return {}
-    found: dict[str, Outcome] = {}
+    found: dict[str, SessionOutcome] = {}
     for name, outcome in _LISTS:
         listed = value.get(name)
         for instance in listed if isinstance(listed, list) else []:
             found.setdefault(str(instance), outcome)
     for instance, report in value.items():
         if isinstance(report, Mapping) and isinstance(report.get("resolved"), bool):
-            found.setdefault(instance, Outcome.SOLVED if report["resolved"] else Outcome.FAILED)
+            found.setdefault(instance, SessionOutcome.SOLVED if report["resolved"] else SessionOutcome.FAILED)
     return found
 
 

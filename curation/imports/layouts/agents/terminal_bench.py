@@ -18,8 +18,15 @@ from curation.imports.layouts.clean import clean_text
 from curation.imports.layouts.files import Files
 from curation.imports.layouts.messages.metrics import time_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import (
+    AgentSession,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+)
 
 NAME = "Terminal-Bench trial"
 RESULT, RUN, KEYS, RECORDING = "results.json", "run_metadata.json", "commands.txt", "sessions/agent.cast"
@@ -56,7 +63,7 @@ def is_run(inside: Collection[str]) -> bool:
     return RUN in inside and RESULT in inside
 
 
-def read(files: Files, run: Json, logged: Collection[Session]) -> Reading:
+def read(files: Files, run: Json, logged: Collection[AgentSession]) -> DocumentReading:
     """Return the sessions of a trial. `run` is the metadata of its run, and `logged` has the sessions in its logs that
     are of other layouts. Raises `RowRefused`."""
     result = files.object(RESULT, f"{NAME}: result") or {}
@@ -72,19 +79,19 @@ def read(files: Files, run: Json, logged: Collection[Session]) -> Reading:
     for read_steps in () if sessions else (_episodes, _recorded):
         if messages := list(read_steps(files, started)):
             inner = Fields({})
-            sessions = [Session(layout=NAME, steps=read_messages(messages, "messages", inner).steps)]
+            sessions = [AgentSession(layout=NAME, steps=read_messages(messages, "messages", inner).steps)]
             account.add(inner.account())
             break
     if not sessions:
-        return Reading([], Account(), without_trajectory=1)
-    return Reading([_placed(session, files, result, run, metadata) for session in sessions], account)
+        return DocumentReading([], Account(), without_trajectory=1)
+    return DocumentReading([_placed(session, files, result, run, metadata) for session in sessions], account)
 
 
-def _placed(session: Session, files: Files, result: Json, run: Json, metadata: Json) -> Session:
+def _placed(session: AgentSession, files: Files, result: Json, run: Json, metadata: Json) -> AgentSession:
     task = str(result.get("task_id") or "")
     agent = {"name": run.get("agent_name"), "model_name": run.get("model_name")}
     timing = {"started_at": result.get("agent_started_at"), "finished_at": result.get("agent_ended_at")}
-    usage = Usage(
+    usage = SessionUsage(
         result.get("total_input_tokens") or session.usage.input_tokens,
         result.get("total_output_tokens") or session.usage.output_tokens,
         session.usage.cached_tokens,
@@ -95,22 +102,28 @@ def _placed(session: Session, files: Files, result: Json, run: Json, metadata: J
         session,
         layout=NAME,
         agent={"name": "unknown", "version": "unknown"} | session.agent | {k: str(v) for k, v in agent.items() if v},
-        origin=Origin(id=str(result.get("trial_name") or result.get("id") or ""), task=task, group=task),
+        origin=SessionOrigin(id=str(result.get("trial_name") or result.get("id") or ""), task=task, group=task),
         verdict=_verdict(files, result),
         usage=usage,
         metadata=session.metadata | metadata,
     )
 
 
-def _verdict(files: Files, result: Mapping[str, object]) -> Verdict:
+def _verdict(files: Files, result: Mapping[str, object]) -> VerifierResult:
     outputs = (files.text(name, f"{NAME}: the verifier's output") for name in _OUTPUTS if name in files.names)
     output = _shown(next(outputs, ""))
     failure, resolved = result.get("failure_mode"), result.get("is_resolved")
     exception = "" if failure in _NO_FAILURE else str(failure)
     if not isinstance(resolved, bool):
-        return Verdict(Outcome.ERROR if exception else Outcome.UNKNOWN, {}, output, exception)
-    outcome = Outcome.SOLVED if resolved else Outcome.ERROR if exception in _OF_MACHINE else Outcome.FAILED
-    return Verdict(outcome, {"resolved": float(resolved)}, output, exception)
+        return VerifierResult(SessionOutcome.ERROR if exception else SessionOutcome.UNKNOWN, {}, output, exception)
+    outcome = (
+        SessionOutcome.SOLVED
+        if resolved
+        else SessionOutcome.ERROR
+        if exception in _OF_MACHINE
+        else SessionOutcome.FAILED
+    )
+    return VerifierResult(outcome, {"resolved": float(resolved)}, output, exception)
 
 
 def _episodes(files: Files, started: Json) -> Iterator[Json]:

@@ -12,11 +12,18 @@ from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Outcome, Session, Usage, Verdict
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import (
+    AgentSession,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+)
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Generation, parsed
-from judging.traces.read import Call, is_trace, read_calls
+from judging.traces.read import TracedCall, is_trace, read_calls
 from judging.traces.spans import Span, integer
 
 NAME = "trace"
@@ -48,7 +55,7 @@ def fits(document: Mapping[str, Any]) -> bool:
     return is_trace(document)
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return a session for each trace in a document. Raises `RowRefused` if it has calls, and none is readable."""
     return read_rows([document])
 
@@ -58,9 +65,9 @@ def trace_of(row: Mapping[str, Any]) -> str:
     return calls[0].span.trace if calls else ""
 
 
-def read_rows(rows: Iterable[Mapping[str, Any]]) -> Reading:
+def read_rows(rows: Iterable[Mapping[str, Any]]) -> DocumentReading:
     """Return the same of documents that have parts of the same traces, such as a span in each line of a file."""
-    calls: dict[str, list[Call]] = {}
+    calls: dict[str, list[TracedCall]] = {}
     reasons: list[str] = []
     scores: dict[str, dict[str, float]] = {}
     account = Account()
@@ -87,7 +94,7 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> Reading:
         raise RowRefused(reasons[0])
     if not sessions and any(call.choices == [] for spans in calls.values() for call in spans):
         raise RowRefused("the trace has no messages of its model calls: record their content (gen_ai.input.messages)")
-    return Reading(sessions, account, reasons)
+    return DocumentReading(sessions, account, reasons)
 
 
 def _scores(row: Mapping[str, Any]) -> dict[str, float]:
@@ -103,7 +110,7 @@ class _Conversation:
     """The calls of one agent that continue each other. `last` has the messages of all."""
 
     agent: str
-    calls: list[Call]
+    calls: list[TracedCall]
     last: Generation
 
     def continues(self, agent: str, generation: Generation) -> bool:
@@ -111,7 +118,7 @@ class _Conversation:
         return agent == self.agent and generation.messages[: len(before)] == before
 
 
-def _session(trace: str, calls: Sequence[Call]) -> tuple[Session | None, Account]:
+def _session(trace: str, calls: Sequence[TracedCall]) -> tuple[AgentSession | None, Account]:
     """Return the session of a trace, or None without a call of a model, and the account of its attributes."""
     spans = {call.span.id: call.span for call in calls if call.span.id}
     conversations: list[_Conversation] = []
@@ -135,12 +142,12 @@ def _session(trace: str, calls: Sequence[Call]) -> tuple[Session | None, Account
     inner = [_one(one, spans, fields) for one in conversations if one is not main]
     session = _one(main, spans, fields)
     error = next((span.error for span in spans.values() if not span.parent and span.error), "")
-    verdict = Verdict(Outcome.ERROR if error else Outcome.UNKNOWN, exception=error)
-    origin = Origin(id=trace, group=trace)
+    verdict = VerifierResult(SessionOutcome.ERROR if error else SessionOutcome.UNKNOWN, exception=error)
+    origin = SessionOrigin(id=trace, group=trace)
     return replace(session, origin=origin, verdict=verdict, subagents=inner), fields.account()
 
 
-def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields) -> Session:
+def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields) -> AgentSession:
     last, replaced = clean({"messages": conversation.last.messages, "tools": conversation.last.tools}, "")
     for place in replaced:
         fields.became(place, REPLACED)
@@ -153,12 +160,12 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
     agent: Json = {"name": str(name), "version": "unknown"}
     agent |= {"model_name": str(models[-1])} if models else {}
     agent |= {"tool_definitions": tools} if tools else {}
-    return Session(
+    return AgentSession(
         layout=NAME,
         steps=read.steps,
         agent=agent,
         learned=read.learned,
-        usage=Usage(
+        usage=SessionUsage(
             _total(attributes, *_INPUT_TOKENS),
             _total(attributes, *_OUTPUT_TOKENS),
             _total(attributes, "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
@@ -226,7 +233,7 @@ def _metadata(attributes: Sequence[Mapping[str, Any]]) -> Json:
     return found
 
 
-def _account(call: Call, fields: Fields) -> None:
+def _account(call: TracedCall, fields: Fields) -> None:
     if call.choices is None:
         fields.became("spans", "ignored: they call no model")
         return

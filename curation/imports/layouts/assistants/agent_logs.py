@@ -11,7 +11,7 @@ import orjson
 from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
@@ -52,7 +52,7 @@ def _is_line(line: Mapping[str, Any]) -> bool:
     return isinstance(message.get("content"), list)
 
 
-def read(path: Path) -> Reading:
+def read(path: Path) -> DocumentReading:
     """Return the session of a log on disk. Raises `RowRefused`, also where `atif-make` is not installed."""
     try:
         from atif_make import convert
@@ -73,7 +73,7 @@ def read(path: Path) -> Reading:
         account.count(name, becomes)
     for place in replaced:
         account.count(place, REPLACED)
-    return Reading([replace(session, layout=layout) for session in reading.sessions], account)
+    return DocumentReading([replace(session, layout=layout) for session in reading.sessions], account)
 
 
 def _with_images(trajectory: Any) -> Json:

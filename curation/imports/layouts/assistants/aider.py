@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from curation.imports.layouts.account import Account, Fields
 from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Aider history"
@@ -29,7 +29,7 @@ def fits(text: str) -> bool:
     return bool(_CHAT.match(text.lstrip()) or _CALL.match(text.lstrip()))
 
 
-def read(text: str) -> Reading:
+def read(text: str) -> DocumentReading:
     """Return a session for each chat of a history, or one of the calls of a model. Raises `RowRefused`."""
     fields = Fields({})
     if _CALL.match(text.lstrip()):
@@ -48,20 +48,20 @@ def read(text: str) -> Reading:
     account: Account = fields.account()
     if empty := len(sessions) - len(found):
         account.count("(chats)", "ignored: they have no answer of a model", empty)
-    return Reading(found, account)
+    return DocumentReading(found, account)
 
 
-def _session(messages: Sequence[Json], told: str, fields: Fields, time: str = "") -> Session:
+def _session(messages: Sequence[Json], told: str, fields: Fields, time: str = "") -> AgentSession:
     read = read_messages([{name: one[name] for name in ("role", "content")} for one in messages], "messages", fields)
     for position, message in zip(read.positions, messages, strict=True):
         add_facts(read.steps[position], message)
     model, version = _MODEL.search(told), _VERSION.search(told)
     agent: Json = {"name": AGENT, "version": version[1] if version else "unknown"}
-    return Session(
+    return AgentSession(
         layout=NAME,
         steps=read.steps,
         agent=agent | ({"model_name": model[1]} if model else {}),
-        origin=Origin(id=time),
+        origin=SessionOrigin(id=time),
         usage=usage_of(read.steps),
         metadata={"started_at": time} if time else {},
     )

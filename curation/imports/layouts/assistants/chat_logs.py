@@ -7,8 +7,8 @@ import orjson
 
 from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session, Usage, Verdict
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage, VerifierResult
 from curation.imports.sources.rows import RowRefused
 
 GEMINI, OPENCODE = "Gemini CLI session", "opencode session"
@@ -46,7 +46,7 @@ def fits_opencode(document: Mapping[str, Any]) -> bool:
     return all(isinstance(one, dict) and {"info", "parts"} <= one.keys() for one in messages)
 
 
-def read_gemini(document: Mapping[str, Any]) -> Reading:
+def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a file of Gemini CLI. Raises `RowRefused`."""
     fields = Fields(document)
     messages: list[Json] = []
@@ -75,8 +75,8 @@ def read_gemini(document: Mapping[str, Any]) -> Reading:
             fields.became(f"messages.{index}.{kind}", _UNSEEN)
         else:
             raise RowRefused(f"messages.{index} has the type {kind!r}, which is not known"[:300])
-    usage = Usage(*(_sum(used, name) for name in ("input", "output", "cached")))
-    origin = Origin(id=str(fields.take("sessionId", "id")))
+    usage = SessionUsage(*(_sum(used, name) for name in ("input", "output", "cached")))
+    origin = SessionOrigin(id=str(fields.take("sessionId", "id")))
     return _reading(GEMINI, "gemini-cli", messages, fields, model=model, usage=usage, origin=origin)
 
 
@@ -103,7 +103,7 @@ def gemini_session(lines: Iterable[Mapping[str, Any]]) -> Json:
     return session | {"messages": [*messages.values()]}
 
 
-def read_opencode(document: Mapping[str, Any]) -> Reading:
+def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session that opencode exports. Raises `RowRefused`."""
     fields = Fields(document)
     about = fields.take("info", "metadata")
@@ -143,7 +143,7 @@ def read_opencode(document: Mapping[str, Any]) -> Reading:
             messages += _answered(texts, thoughts, calls)
         else:
             messages.append({"role": info.get("role"), "content": texts})
-    usage = Usage(_sum(used, "input"), _sum(used, "output"), cost_usd=_sum(used, "cost"))
+    usage = SessionUsage(_sum(used, "input"), _sum(used, "output"), cost_usd=_sum(used, "cost"))
     return _reading(
         OPENCODE,
         "opencode",
@@ -151,8 +151,8 @@ def read_opencode(document: Mapping[str, Any]) -> Reading:
         fields,
         model=model,
         usage=usage,
-        origin=Origin(id=str(about.get("id") or "")),
-        verdict=Verdict(exception=exception),
+        origin=SessionOrigin(id=str(about.get("id") or "")),
+        verdict=VerifierResult(exception=exception),
         metadata={"info": about},
     )
 
@@ -164,12 +164,14 @@ def _tell(fields: Fields, path: str, value: Mapping[str, Any], becomes: Mapping[
             fields.became(f"{path}.{name}", word)
 
 
-def _reading(layout: str, agent: str, messages: list[Json], fields: Fields, *, model: str, **rest: Any) -> Reading:
+def _reading(
+    layout: str, agent: str, messages: list[Json], fields: Fields, *, model: str, **rest: Any
+) -> DocumentReading:
     read = read_messages(messages, "messages", fields)
     metadata = rest.pop("metadata", {}) | fields.rest()
     named = {"name": agent, "version": "unknown"} | ({"model_name": model} if model else {})
-    session = Session(layout=layout, steps=read.steps, agent=named, metadata=metadata, **rest)
-    return Reading([session], fields.account())
+    session = AgentSession(layout=layout, steps=read.steps, agent=named, metadata=metadata, **rest)
+    return DocumentReading([session], fields.account())
 
 
 def _answered(content: Any, thoughts: list[str], calls: list[tuple[Json, str | None]]) -> list[Json]:

@@ -7,8 +7,8 @@ from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.branch import branch_to
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 
 NAME = "ChatGPT conversation"
@@ -50,7 +50,7 @@ def fits(document: Mapping[str, Any]) -> bool:
     return all(isinstance(node, dict) and {"message", "parent", "children"} & node.keys() for node in nodes.values())
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of the shown branch. Raises `RowRefused`."""
     fields = Fields(document)
     nodes = fields.take("mapping", "steps")
@@ -81,14 +81,14 @@ def read(document: Mapping[str, Any]) -> Reading:
     found = read_messages(messages, "mapping", Fields({}))
     identifier = fields.take("conversation_id", "id") or document.get("id") or ""
     fields.take("id", "id")
-    session = Session(
+    session = AgentSession(
         layout=NAME,
         steps=found.steps,
         agent={"name": "chatgpt", "version": "unknown"} | ({"model_name": str(model)} if model else {}),
-        origin=Origin(id=str(identifier)),
+        origin=SessionOrigin(id=str(identifier)),
         metadata=fields.rest(),
     )
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
 def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.metrics import add_facts, model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session, Verdict
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Claude Code log"
@@ -50,7 +50,7 @@ def is_line(line: Mapping[str, Any]) -> bool:
     return not {"sessionId", "session_id", "uuid", "timestamp"}.isdisjoint(line)
 
 
-def read(lines: Sequence[Json], subagents: Iterable[Sequence[Json]] = ()) -> Reading:
+def read(lines: Sequence[Json], subagents: Iterable[Sequence[Json]] = ()) -> DocumentReading:
     """Return the session of a log. `subagents` have the lines of the files beside it. Raises `RowRefused`."""
     fields = Fields({})
     chains = _chains(lines)
@@ -66,7 +66,7 @@ def read(lines: Sequence[Json], subagents: Iterable[Sequence[Json]] = ()) -> Rea
     ]
     found = [session for session in inner_sessions if session.steps]
     _refer(main, lines, found)
-    return Reading([replace(main, subagents=found)], fields.account())
+    return DocumentReading([replace(main, subagents=found)], fields.account())
 
 
 def _chains(lines: Iterable[Json]) -> dict[str, list[Json]]:
@@ -85,7 +85,7 @@ def _chains(lines: Iterable[Json]) -> dict[str, list[Json]]:
     return chains
 
 
-def _session(lines: Sequence[Json], fields: Fields) -> Session:
+def _session(lines: Sequence[Json], fields: Fields) -> AgentSession:
     entries: dict[str, Json] = {}
     about: Json = {}
     metadata: Json = {}
@@ -127,12 +127,12 @@ def _session(lines: Sequence[Json], fields: Fields) -> Session:
     version = about.get("version") or about.get("claude_code_version") or "unknown"
     usage = usage_of(messages.steps, totals)
     model = model_of(messages.steps) or ({"model_name": about["model"]} if about.get("model") else {})
-    return Session(
+    return AgentSession(
         layout=NAME,
         steps=messages.steps,
         agent={"name": AGENT, "version": str(version)} | model,
-        origin=Origin(id=str(about.get("sessionId") or about.get("session_id") or "")),
-        verdict=Verdict(exception=exception),
+        origin=SessionOrigin(id=str(about.get("sessionId") or about.get("session_id") or "")),
+        verdict=VerifierResult(exception=exception),
         usage=usage if seconds is None else replace(usage, seconds=seconds),
         metadata=metadata,
     )
@@ -180,7 +180,7 @@ def _is_prompt(line: Json) -> bool:
     return not any(isinstance(part, dict) and part.get("type") == "tool_result" for part in parts)
 
 
-def _refer(main: Session, lines: Sequence[Json], inner: Sequence[Session]) -> None:
+def _refer(main: AgentSession, lines: Sequence[Json], inner: Sequence[AgentSession]) -> None:
     """Name each subagent at the result of the call that started it."""
     by_agent: dict[str, str] = {}
     for line in lines:

@@ -9,8 +9,8 @@ from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.files import Files
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Cline task"
@@ -26,7 +26,7 @@ _TOTALS = {"prompt_tokens": "tokensIn", "completion_tokens": "tokensOut", "cache
 }
 
 
-def read(files: Files) -> Reading:
+def read(files: Files) -> DocumentReading:
     """Return the session of a task's folder. Raises `RowRefused`."""
     given = files.json(MAIN, NAME)
     if not isinstance(given, list):
@@ -44,13 +44,13 @@ def read(files: Files) -> Reading:
     model = (used[-1] if isinstance(used, list) and isinstance(used[-1], dict) else {}).get("model_id")
     for name in about:
         fields.became(f"{ABOUT}/{name}", "agent" if name == "model_usage" else IGNORED)
-    return Reading(
+    return DocumentReading(
         [
-            Session(
+            AgentSession(
                 layout=NAME,
                 steps=messages.steps,
                 agent={"name": "cline", "version": "unknown"} | ({"model_name": str(model)} if model else {}),
-                origin=Origin(id=files.root.rstrip("/").rpartition("/")[2]),
+                origin=SessionOrigin(id=files.root.rstrip("/").rpartition("/")[2]),
                 usage=usage_of(messages.steps, totals),
                 metadata=fields.rest(),
             )

@@ -8,8 +8,8 @@ from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.metrics import add_facts, metrics_of, model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session, Verdict
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Codex log"
@@ -47,14 +47,14 @@ def is_line(line: Mapping[str, Any]) -> bool:
     return str(kind) in _PAYLOADS and isinstance(line.get("payload"), dict)
 
 
-def read(lines: Iterable[Json]) -> Reading:
+def read(lines: Iterable[Json]) -> DocumentReading:
     """Return the session of a log. Raises `RowRefused`."""
     log = _Log(Fields({}))
     for line in lines:
         log.add(line)
     if not log.items:
         raise RowRefused("the log has no items of a user or an assistant")
-    return Reading([log.session()], log.fields.account())
+    return DocumentReading([log.session()], log.fields.account())
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ class _Log:
             self._add_item(each, line.get("timestamp"))
         return "steps"
 
-    def session(self) -> Session:
+    def session(self) -> AgentSession:
         messages = read_messages(self.items, "payload", self.fields)
         for position, facts in zip(messages.positions, self.facts, strict=True):
             if position >= 0:
@@ -160,12 +160,12 @@ class _Log:
         about = self.about
         tools = read_tools(about.get("dynamic_tools"), "session_meta.dynamic_tools")
         agent = {"name": AGENT, "version": str(about.get("cli_version") or "unknown")} | model_of(messages.steps)
-        return Session(
+        return AgentSession(
             layout=NAME,
             steps=messages.steps,
             agent=agent | ({"tool_definitions": tools} if tools else {}),
-            origin=Origin(id=str(about.get("id") or "")),
-            verdict=Verdict(exception=self.exception),
+            origin=SessionOrigin(id=str(about.get("id") or "")),
+            verdict=VerifierResult(exception=self.exception),
             usage=usage_of(messages.steps, self.totals),
             metadata=self.metadata,
         )

@@ -11,8 +11,8 @@ from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.messages.read import listed, read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Goose session"
@@ -38,7 +38,7 @@ def fits(document: Mapping[str, Any]) -> bool:
     )
 
 
-def read(document: Mapping[str, Any]) -> Reading:
+def read(document: Mapping[str, Any]) -> DocumentReading:
     """Return a session. Raises `RowRefused`."""
     fields = Fields(document)
     messages = []
@@ -59,15 +59,15 @@ def read(document: Mapping[str, Any]) -> Reading:
     config = fields.take("model_config", "agent")
     model = config.get("model_name") if isinstance(config, dict) else None
     identifier = str(fields.take("id", "id") or "")
-    session = Session(
+    session = AgentSession(
         layout=NAME,
         steps=found.steps,
         agent={"name": "goose", "version": "unknown"} | ({"model_name": str(model)} if model else {}),
-        origin=Origin(id=identifier),
+        origin=SessionOrigin(id=identifier),
         usage=usage_of(found.steps, totals),
         metadata=fields.rest(),
     )
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
 def sessions_in(path: Path, longest: int) -> Iterator[Json]:

@@ -7,8 +7,8 @@ from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.branch import branch_to
 from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import Reading
-from curation.imports.layouts.session import Json, Origin, Session
+from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Pi session"
@@ -29,7 +29,7 @@ def is_head(line: Mapping[str, Any]) -> bool:
     return line.get("type") == "session" and {"id", "cwd"} <= line.keys()
 
 
-def read(lines: Sequence[Json]) -> Reading:
+def read(lines: Sequence[Json]) -> DocumentReading:
     """Return the session of the branch that ends with the last entry. Raises `RowRefused`."""
     head, *entries = lines
     fields = Fields(head)
@@ -51,15 +51,15 @@ def read(lines: Sequence[Json]) -> Reading:
     found = read_messages(messages, "messages", fields)
     for name in ("type", "version"):
         fields.take(name, IGNORED)
-    session = Session(
+    session = AgentSession(
         layout=NAME,
         steps=found.steps,
         agent={"name": "pi", "version": "unknown"} | model_of(found.steps),
-        origin=Origin(id=str(fields.take("id", "id"))),
+        origin=SessionOrigin(id=str(fields.take("id", "id"))),
         usage=usage_of(found.steps),
         metadata=fields.rest(),
     )
-    return Reading([session], fields.account())
+    return DocumentReading([session], fields.account())
 
 
 def _message(given: Json, time: Any, fields: Fields) -> Json:

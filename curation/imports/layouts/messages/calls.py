@@ -15,7 +15,7 @@ import orjson
 
 from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.session import Json, Session
+from curation.imports.layouts.session import AgentSession, Json
 from curation.imports.sources.rows import RowRefused
 from curation.web.text.json_size import parse_inner
 
@@ -178,7 +178,7 @@ def read_tools(given: Any, path: str) -> list[Json]:
     return [function for tool in tools for function in _functions(tool)]
 
 
-def with_tools(session: Session, tools: Sequence[Json], account: Account) -> Session:
+def with_tools(session: AgentSession, tools: Sequence[Json], account: Account) -> AgentSession:
     """Return the session with the tools of its import, if it has none of its own."""
     if not tools or session.tools:
         return session

@@ -39,7 +39,7 @@ _GEMINI = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """What a tool returned. An empty `call_id` answers the next call without a result."""
 
     content: str | list[Json]
@@ -48,13 +48,13 @@ class Result:
 
 
 @dataclass(slots=True)
-class Content:
+class MessageContent:
     """The parts of one message by their kind, each in the order of the source."""
 
     parts: list[Json] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     calls: list[Json] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
 
     def message(self) -> str | list[Json]:
         """The text, with parts on lines of their own, or parts of ATIF if one of them is an image."""
@@ -63,9 +63,9 @@ class Content:
         return "\n".join(part["text"] for part in self.parts)
 
 
-def read_content(given: Any, path: str, fields: Fields) -> Content:
+def read_content(given: Any, path: str, fields: Fields) -> MessageContent:
     """Return the content of a message. Raises `RowRefused` for a part that is not known, by its path and type."""
-    content = Content()
+    content = MessageContent()
     if isinstance(given, Mapping) and ("type" in given or "text" in given):
         given = [given]
     if isinstance(given, str):
@@ -97,7 +97,7 @@ def _may_be_part(value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, Mapping) and not _PARTS.isdisjoint(value))
 
 
-def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
+def _add(content: MessageContent, part: Any, path: str, fields: Fields) -> None:
     if isinstance(part, str):
         content.parts.append(_text(part))
         return
@@ -121,7 +121,7 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
     elif kind.endswith("_tool_result"):  # of tools that Anthropic runs
         given = part.get("content")
         text = given if isinstance(given, str) else orjson.dumps(given).decode()
-        content.results.append(Result(text, str(part.get("tool_use_id") or "")))
+        content.results.append(ToolResult(text, str(part.get("tool_use_id") or "")))
     elif kind in _REQUESTS:
         call = _settled(part.get("toolCall"))
         if isinstance(call, Mapping):
@@ -148,7 +148,7 @@ def _add(content: Content, part: Any, path: str, fields: Fields) -> None:
         raise RowRefused(f"{path} is a part of type {kind!r}, which is not known"[:300])
 
 
-def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: Fields) -> None:
+def _add_untyped(content: MessageContent, part: Mapping[str, Any], path: str, fields: Fields) -> None:
     """Add a part of Gemini, whose only field names its kind, or one with a text alone."""
     given = {_GEMINI.get(name, name): value for name, value in part.items() if value is not None}
     if "text" in given or ("content" in given and isinstance(given["content"], str)):
@@ -166,20 +166,20 @@ def _add_untyped(content: Content, part: Mapping[str, Any], path: str, fields: F
     elif isinstance(answer := given.get("function_response"), Mapping):
         result = _unwrapped(answer.get("response"))
         extra = {"name": answer["name"]} if isinstance(answer.get("name"), str) else {}
-        content.results.append(Result(read_result(result, path, fields), str(answer.get("id") or ""), extra))
+        content.results.append(ToolResult(read_result(result, path, fields), str(answer.get("id") or ""), extra))
     elif isinstance(data := given.get("inline_data") or given.get("file_data"), Mapping):
         content.parts.append(_gemini_image(data, path))
     elif isinstance(code := given.get("executable_code"), Mapping):
         content.calls.append(make_call("code_execution", dict(code), None, path, fields))
     elif isinstance(ran := given.get("code_execution_result"), Mapping):
-        content.results.append(Result(str(ran.get("output") or "")))
+        content.results.append(ToolResult(str(ran.get("output") or "")))
     else:
         raise RowRefused(
             f"{path} is a part with the fields {', '.join(map(str, part)) or 'none'}, not a known one"[:300]
         )
 
 
-def _add_bedrock(content: Content, given: Mapping[str, Any], path: str, fields: Fields) -> bool:
+def _add_bedrock(content: MessageContent, given: Mapping[str, Any], path: str, fields: Fields) -> bool:
     """Add a part of Bedrock's Converse. Return False for any other."""
     kind, inner = next(((name, value) for name, value in given.items() if isinstance(value, Mapping)), ("", {}))
     if kind == "toolUse":
@@ -248,7 +248,7 @@ def _image(address: str, media_type: str = "") -> Json:
     return {"type": "image", "source": {"media_type": media_type, "path": address}}
 
 
-def _result(part: Mapping[str, Any], path: str, fields: Fields) -> Result:
+def _result(part: Mapping[str, Any], path: str, fields: Fields) -> ToolResult:
     ran = part.get("run")
     part = {**part, **ran} if isinstance(ran, Mapping) else part  # of Amp
     given = next((part[key] for key in _CONTENTS if part.get(key) is not None), "")
@@ -257,7 +257,7 @@ def _result(part: Mapping[str, Any], path: str, fields: Fields) -> Result:
         given, failed = given["value"], failed or str(given["type"]).startswith("error")
     identifier = next((part[key] for key in _CALL_IDS if part.get(key)), "")
     extra = {"is_error": True} if failed else {}
-    return Result(read_result(given, path, fields), str(identifier), extra)
+    return ToolResult(read_result(given, path, fields), str(identifier), extra)
 
 
 def _settled(given: Any) -> Any:

@@ -7,7 +7,7 @@ import orjson
 
 from curation.imports.layouts.account import IGNORED, Fields
 from curation.imports.layouts.messages.calls import make_call
-from curation.imports.layouts.messages.content import IMAGES, TEXTS, Result, read_content, read_result, thought_of
+from curation.imports.layouts.messages.content import IMAGES, TEXTS, ToolResult, read_content, read_result, thought_of
 from curation.imports.layouts.messages.steps import CALL, MESSAGE, REASONING, Steps, split_thinking
 from curation.imports.sources.rows import RowRefused
 
@@ -67,7 +67,7 @@ def add_item(steps: Steps, item: Entry, path: str, fields: Fields, mark: bool | 
         steps.add_result(_result_of(item, str(identifier), path, fields))
 
 
-def _result_of(item: Entry, identifier: str, path: str, fields: Fields) -> Result:
+def _result_of(item: Entry, identifier: str, path: str, fields: Fields) -> ToolResult:
     given = next((item[key] for key in _RESULTS if item.get(key) is not None), "")
     if isinstance(given, Mapping) and given.get("type") == "computer_screenshot":
         given = [{**given, "type": "input_image"}]
@@ -75,7 +75,7 @@ def _result_of(item: Entry, identifier: str, path: str, fields: Fields) -> Resul
         given = [{"type": "input_image", "image_url": f"data:image/png;base64,{given}"}]
     elif isinstance(given, list) and not all(map(_is_part, given)):
         given = orjson.dumps(given).decode()
-    return Result(read_result(given, f"{path}.output", fields), identifier)
+    return ToolResult(read_result(given, f"{path}.output", fields), identifier)
 
 
 def _is_part(value: Any) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from curation.imports.layouts.session import Json, Step, Usage
+from curation.imports.layouts.session import Json, SessionUsage, Step
 
 # The fields of messages, in the forms of OpenAI, Anthropic, LangChain, AutoGen, Cline, Gemini CLI and others.
 TIMES = ("timestamp", "created_at", "createdAt", "created", "create_time", "ts", "time")
@@ -82,7 +82,7 @@ def _first(values: Mapping[str, Any], names: Sequence[str], kind: type) -> Any:
     return None
 
 
-def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> Usage:
+def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> SessionUsage:
     """Return the usage of a run: of its totals in ATIF's names, or else of its steps."""
     metrics = [step.get("metrics") or {} for step in steps]
 
@@ -90,7 +90,7 @@ def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> 
         each = [one[name] for one in metrics if one.get(name) is not None]
         return (totals or {}).get(f"total_{name}", sum(each) if each else None)
 
-    return Usage(
+    return SessionUsage(
         total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"), _seconds(steps)
     )
 

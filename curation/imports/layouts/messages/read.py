@@ -22,7 +22,7 @@ from curation.imports.layouts.messages.calls import (
     read_call,
     results_in_text,
 )
-from curation.imports.layouts.messages.content import Content, Result, read_content, read_result, thought_of
+from curation.imports.layouts.messages.content import MessageContent, ToolResult, read_content, read_result, thought_of
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.langchain import unwrapped
 from curation.imports.layouts.messages.metrics import FACTS, add_facts
@@ -229,7 +229,7 @@ class _Reader:
         """Add the results of calls that are written as text. Return False for any other text."""
         results = results_in_text(text) if "<tool_response>" in text and self.steps.is_waiting else []
         for result in results:
-            self.steps.add_result(Result(result))
+            self.steps.add_result(ToolResult(result))
         return bool(results)
 
     def _add_agent(self, entry: Entry, path: str, mark: bool | None) -> None:
@@ -237,7 +237,7 @@ class _Reader:
             add_channel(self.steps, entry, path, self._fields, mark)
             return
         given = self._given(entry)
-        content = Content() if isinstance(given, str) else read_content(given, path, self._fields)
+        content = MessageContent() if isinstance(given, str) else read_content(given, path, self._fields)
         message = given if isinstance(given, str) else content.message()
         if not message and isinstance(entry.get("refusal"), str):
             message = entry["refusal"]
@@ -290,7 +290,7 @@ class _Reader:
         extra = _name(entry) or {}
         if entry.get("is_error") or entry.get("isError") or entry.get("status") == "error":
             extra["is_error"] = True
-        self.steps.add_result(Result(read_result(given or "", path, self._fields), str(identifier), extra))
+        self.steps.add_result(ToolResult(read_result(given or "", path, self._fields), str(identifier), extra))
 
     def _given(self, entry: Entry) -> Any:
         for key in _CONTENTS:
@@ -311,7 +311,7 @@ class _Reader:
             raise RowRefused(f"{path}.{key} is neither text nor a list of parts")
         return []
 
-    def _calls(self, entry: Entry, content: Content, path: str) -> list[Json]:
+    def _calls(self, entry: Entry, content: MessageContent, path: str) -> list[Json]:
         if _CALLS.isdisjoint(entry):
             return content.calls if _KNOWN.issuperset(entry) else content.calls + self._other_calls(entry, path)
         given = entry.get("tool_calls") or ()

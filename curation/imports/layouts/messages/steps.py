@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from curation.imports.layouts.messages.content import Result
+from curation.imports.layouts.messages.content import ToolResult
 from curation.imports.layouts.session import Json, Step
 from judging.answers.read import ENDS_THINKING, ENDS_TOLD, OPENS_THINKING, OPENS_TOLD
 
@@ -112,7 +112,7 @@ class Steps:
             self._waiting.append(identifier)
             step.setdefault("tool_calls", []).append(call)
 
-    def add_result(self, result: Result) -> None:
+    def add_result(self, result: ToolResult) -> None:
         """Add what a tool returned to the step that called it. Without such a step, it belongs to the agent's last one
         if this has no calls, and else to a step of the system."""
         identifier = result.call_id

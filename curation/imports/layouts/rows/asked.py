@@ -5,7 +5,7 @@ from typing import Any
 
 from curation.imports.layouts.messages.content import read_content
 from curation.imports.layouts.messages.read import Messages
-from curation.imports.layouts.rows.columns import Columns, flat, is_message
+from curation.imports.layouts.rows.columns import RowColumns, flat, is_message
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 
@@ -26,7 +26,7 @@ HISTORIES = (
 )
 
 
-def read_prompt(columns: Columns) -> Messages:
+def read_prompt(columns: RowColumns) -> Messages:
     """Return the column `prompt`: text of a user, or messages."""
     given = columns.take("prompt", "steps")
     if isinstance(given, list) and given and not isinstance(given[0], str):
@@ -34,7 +34,7 @@ def read_prompt(columns: Columns) -> Messages:
     return columns.messages([given if is_message(given) else _user(flat(given))], "prompt")
 
 
-def read_task(columns: Columns) -> Messages:
+def read_task(columns: RowColumns) -> Messages:
     """Return the task from its columns, or what a person said last in a chat."""
     if names := columns.present(TASK):
         for name in names:
@@ -49,7 +49,7 @@ def read_task(columns: Columns) -> Messages:
     return columns.messages([], "")
 
 
-def read_history(columns: Columns) -> Messages:
+def read_history(columns: RowColumns) -> Messages:
     """Return what was said before the prompt or task: messages, or pairs of question and answer as of Alpaca."""
     for name in columns.present(HISTORIES):
         given = columns.get(name)
@@ -77,7 +77,7 @@ def _turns(given: list[Any], name: str) -> list[Any]:
     return messages
 
 
-def read_system(columns: Columns, *more: str) -> Step | None:
+def read_system(columns: RowColumns, *more: str) -> Step | None:
     present = columns.present((*_SYSTEM, *more))
     if not present:
         return None

@@ -20,7 +20,7 @@ from curation.imports.sources.rows import RowRefused
 _INSIDE = 2
 
 
-class Columns:
+class RowColumns:
     """Reads columns and accounts for them. `roles` are those that a person has mapped."""
 
     def __init__(self, fields: Fields, roles: Mapping[str, str] | None) -> None:

@@ -10,15 +10,15 @@ from curation.imports.layouts.account import IGNORED, Account
 from curation.imports.layouts.messages.calls import decoded, read_tools
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
-from curation.imports.layouts.session import Json, Outcome
+from curation.imports.layouts.session import Json, SessionOutcome
 from curation.imports.sources.rows import RowRefused
 
 REWARD = "reward."
 LONGEST_PATH = 300
 OUTCOME_WORDS = {
-    **{outcome.value: outcome for outcome in Outcome},
-    **dict.fromkeys(("success", "succeeded", "resolved", "passed"), Outcome.SOLVED),
-    **dict.fromkeys(("failure", "unresolved"), Outcome.FAILED),
+    **{outcome.value: outcome for outcome in SessionOutcome},
+    **dict.fromkeys(("success", "succeeded", "resolved", "passed"), SessionOutcome.SOLVED),
+    **dict.fromkeys(("failure", "unresolved"), SessionOutcome.FAILED),
 }
 # Each meaning, and the column in which rows have it that need no mapping. The first are of the messages, the others of
 # the run.
@@ -63,7 +63,7 @@ class RowMapping(BaseModel):
         description="The role that the data set's own roles mean.",
         examples=[{"environment": "tool"}],
     )
-    outcomes: dict[str, Outcome] = Field(
+    outcomes: dict[str, SessionOutcome] = Field(
         default_factory=dict,
         description="The outcome that the values of the column `outcome` mean.",
         examples=[{"PASS": "solved"}],
@@ -143,7 +143,7 @@ class RowMapping(BaseModel):
         if meaning == "outcome" and outcome_of(value) is None:
             outcome = self.outcomes.get(outcome_word(value))
             if outcome is None:
-                known = ", ".join([*Outcome, *self.outcomes])
+                known = ", ".join([*SessionOutcome, *self.outcomes])
                 raise RowRefused(f"{path} is mapped to the outcome, but is {value!r}; known are {known}"[:300])
             return outcome.value
         return value
@@ -177,14 +177,14 @@ def checked_tools(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def outcome_of(value: Any) -> Outcome | None:
+def outcome_of(value: Any) -> SessionOutcome | None:
     """Return how a run ended by a value that needs no mapping, or None for any other."""
     if isinstance(value, str):
         if said := OUTCOME_WORDS.get(value.strip().lower()):
             return said
         value = float(value) if is_number_as_text(value) else truth_as_text(value)
     if isinstance(value, bool | int | float) and value in (0, 1):
-        return Outcome.SOLVED if value else Outcome.FAILED
+        return SessionOutcome.SOLVED if value else SessionOutcome.FAILED
     return None
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from curation.imports.layouts.account import EMPTY, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
-from curation.imports.layouts.reading import Reading
+from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.surroundings import Surroundings, read_surroundings
-from curation.imports.layouts.session import Json, Outcome, Session
+from curation.imports.layouts.session import AgentSession, Json, SessionOutcome
 
 
-def overridden(reading: Reading, mapping: RowMapping, document: Mapping[str, Any]) -> Reading:
+def overridden(reading: DocumentReading, mapping: RowMapping, document: Mapping[str, Any]) -> DocumentReading:
     """Return the sessions of a document with its mapped columns. Of a document of several files, which is empty, the
     metadata have the columns. Raises `RowRefused`."""
     account = Account(reading.account.entries())
@@ -32,11 +32,11 @@ def overridden(reading: Reading, mapping: RowMapping, document: Mapping[str, Any
 
 
 def _over(
-    session: Session, around: Surroundings, metadata: Json, mapping: RowMapping, label: Any, tools: list[Json]
-) -> Session:
+    session: AgentSession, around: Surroundings, metadata: Json, mapping: RowMapping, label: Any, tools: list[Json]
+) -> AgentSession:
     kept = {name: value for name, value in session.metadata.items() if name not in mapping.columns}
     verdict = around.verdict
-    outcome = session.verdict.outcome if verdict.outcome is Outcome.UNKNOWN else verdict.outcome
+    outcome = session.verdict.outcome if verdict.outcome is SessionOutcome.UNKNOWN else verdict.outcome
     return replace(
         session,
         agent=session.agent | around.agent | ({"tool_definitions": tools} if tools else {}),

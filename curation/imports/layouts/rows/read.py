@@ -15,14 +15,14 @@ from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
 from curation.imports.layouts.rows.cells import truth_as_text
-from curation.imports.layouts.rows.columns import COLUMN, Columns, inside, is_message, with_images
+from curation.imports.layouts.rows.columns import COLUMN, RowColumns, inside, is_message, with_images
 from curation.imports.layouts.rows.envelopes import lists_in, unfold
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
 from curation.imports.layouts.rows.stepwise import read_steps, read_text
 from curation.imports.layouts.rows.surroundings import read_surroundings
 from curation.imports.layouts.rows.text_calls import names_of, tools_in_system, with_written_calls
-from curation.imports.layouts.session import Ending, Json, Session, Step
+from curation.imports.layouts.session import AgentSession, Continuation, Json, Step
 from curation.imports.sources.rows import RowRefused
 
 CHAT, SWE_AGENT, SHAREGPT = "chat rows (messages)", "SWE-agent rows (trajectory)", "sharegpt rows (conversations)"
@@ -54,7 +54,7 @@ OWN = frozenset(("id", "source", "score", "bucket", "reviewers", "run"))
 _OWN, _JUDGED = ("score", "source", "reviewers", "scenario"), ("score", "metrics", "reason")
 
 
-def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[Session, Account]:
+def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[AgentSession, Account]:
     """Return the session of a row, and the account of its fields. Raises `RowRefused`."""
     cleaned, replaced = clean(dict(row), "")
     applied = _applied(cleaned, mapping)
@@ -64,7 +64,7 @@ def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple
         fields.take(COLUMN, "steps")
     for path in replaced:
         fields.became(path, REPLACED)
-    session = _read(Columns(fields, applied.roles), applied.metadata)
+    session = _read(RowColumns(fields, applied.roles), applied.metadata)
     account = fields.account()
     account.add(applied.account)
     return session, account
@@ -81,7 +81,7 @@ def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) 
     """Whether the row has a list of messages, not only a prompt, an instruction or a task."""
     if (mapping and mapping.messages) or any(row.get(name) not in EMPTY for name in _CONVERSATIONS):
         return True
-    columns = Columns(Fields(_applied(dict(row), mapping).row), None)
+    columns = RowColumns(Fields(_applied(dict(row), mapping).row), None)
     if all(_is_said(columns.get(name)) for name in ("prompt", "completion")):
         return True
     return _conversation_column(columns) != "" or _is_response(columns)
@@ -91,7 +91,7 @@ def _is_said(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(map(is_message, value))
 
 
-def trained_positions(session: Session, *, unmarked: bool = False) -> list[int]:
+def trained_positions(session: AgentSession, *, unmarked: bool = False) -> list[int]:
     """Return the positions of the agent's steps that a trainer learns.
 
     Without any mark these are the last one, or all with `unmarked`. Beside marks, steps without one are learned.
@@ -123,12 +123,12 @@ class _Conversation:
         self.add(read)
 
 
-def _read(columns: Columns, metadata: Json) -> Session:
+def _read(columns: RowColumns, metadata: Json) -> AgentSession:
     name = _conversation_column(columns)
     is_duel = name != "" and not columns.fields.keys().isdisjoint(("king", "challenger"))
     sides = DUEL if is_duel else PAIR
     found = _before(columns, name)
-    endings: Sequence[Ending] = ()
+    endings: Sequence[Continuation] = ()
     if is_duel or columns.present(sides):
         found.layout = _layout_of_sides(columns, is_duel)
         found.steps, endings = split_common(found.steps, read_endings(columns, sides))
@@ -152,16 +152,18 @@ def _read(columns: Columns, metadata: Json) -> Session:
     tools = _tools(columns) or tools_in_system(found.steps, columns.fields)
     if names := names_of(tools):
         found.steps = with_written_calls(found.steps, names, name, columns.fields)
-        endings = [Ending(one.side, with_written_calls(one.steps, names, one.side, columns.fields)) for one in endings]
+        endings = [
+            Continuation(one.side, with_written_calls(one.steps, names, one.side, columns.fields)) for one in endings
+        ]
     judged = _JUDGED if is_duel else _OWN if columns.fields.keys() >= OWN else ()
     metadata = metadata | {name: columns.take(name, name) for name in columns.present(judged)}
     around = read_surroundings(columns.fields)
-    return Session(
+    return AgentSession(
         layout=found.layout,
         steps=_numbered(found.steps, 1),
         agent=model_of(found.steps) | around.agent | ({"tool_definitions": tools} if tools else {}),
         learned=found.learned,
-        endings=[Ending(one.side, _numbered(one.steps, len(found.steps) + 1)) for one in endings],
+        endings=[Continuation(one.side, _numbered(one.steps, len(found.steps) + 1)) for one in endings],
         label=label,
         origin=around.origin,
         verdict=around.verdict,
@@ -170,18 +172,18 @@ def _read(columns: Columns, metadata: Json) -> Session:
     )
 
 
-def _conversation_column(columns: Columns) -> str:
+def _conversation_column(columns: RowColumns) -> str:
     lists = (name for name in columns.present(_LISTS) if isinstance(columns.get(name), list))
     return next(iter(columns.present(_CONVERSATIONS)), "") or next(lists, "")
 
 
-def _is_response(columns: Columns) -> bool:
+def _is_response(columns: RowColumns) -> bool:
     """Whether a row is a call of OpenAI's Responses: items, and the items that answer them."""
     given, answer = columns.get("input"), columns.get("output")
     return all(isinstance(items, list) and all(map(is_message, items)) for items in (given, answer))
 
 
-def _before(columns: Columns, name: str) -> _Conversation:
+def _before(columns: RowColumns, name: str) -> _Conversation:
     """Return everything before the answers, or a whole conversation."""
     nested = columns.get("input")
     more: Sequence[str] = ()
@@ -210,7 +212,7 @@ def _before(columns: Columns, name: str) -> _Conversation:
     return found
 
 
-def _with_marks(columns: Columns, messages: Any) -> Any:
+def _with_marks(columns: RowColumns, messages: Any) -> Any:
     """Return the messages with the marks that a column has for all of them. Raises `RowRefused` for a column with marks
     of something else, such as tokens."""
     for name in columns.present(_UNKNOWN_MASKS):
@@ -228,20 +230,20 @@ def _with_marks(columns: Columns, messages: Any) -> Any:
     ]
 
 
-def _prompt(columns: Columns) -> Messages:
+def _prompt(columns: RowColumns) -> Messages:
     prompt = columns.get("prompt")
     if "completions" in columns and isinstance(prompt, str):
         return columns.messages(read_text(columns.take("prompt", "steps"), "user"), "prompt")
     return read_prompt(columns)
 
 
-def _layout_of_sides(columns: Columns, is_duel: bool) -> str:
+def _layout_of_sides(columns: RowColumns, is_duel: bool) -> str:
     if is_duel:
         return DUELS
     return OPENAI_PREFERENCES if "preferred_output" in columns else PREFERENCES
 
 
-def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
+def _answers(columns: RowColumns, found: _Conversation) -> list[Continuation]:
     """Add the answer to the conversation. Several columns with answers, such as a solution and its result, are endings
     of their own."""
     if "completions" in columns:
@@ -260,10 +262,10 @@ def _answers(columns: Columns, found: _Conversation) -> list[Ending]:
         return []
     if not read and not any(step["source"] == "agent" for step in found.steps):
         found.layout = PROMPTS
-    return [Ending("chosen", one.steps) for one in read]
+    return [Continuation("chosen", one.steps) for one in read]
 
 
-def _label(columns: Columns, found: _Conversation) -> bool | None:
+def _label(columns: RowColumns, found: _Conversation) -> bool | None:
     """Return the label of a KTO row: of its completion, or of its last answer."""
     for name in columns.present(_LABELS):
         value = columns.get(name)
@@ -276,7 +278,7 @@ def _label(columns: Columns, found: _Conversation) -> bool | None:
     return None
 
 
-def _tools(columns: Columns) -> list[Json]:
+def _tools(columns: RowColumns) -> list[Json]:
     nested = columns.get("input")
     if isinstance(nested, Mapping) and nested.get("tools"):
         return read_tools(nested["tools"], "input.tools")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from curation.imports.layouts.messages.read import Messages
-from curation.imports.layouts.rows.columns import Columns
+from curation.imports.layouts.rows.columns import RowColumns
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 from judging.messages import message_text, split_calls
@@ -33,7 +33,7 @@ def _message(role: str, text: str) -> Json:
     return {"role": role, "content": content} | ({"tool_calls": calls} if calls else {})
 
 
-def read_steps(columns: Columns) -> Messages:
+def read_steps(columns: RowColumns) -> Messages:
     """Return the steps in `completions`. The last one of the agent in each has its label as the mark of training, the
     others are context. Raises `RowRefused`."""
     texts = columns.take("completions", "steps")

@@ -8,7 +8,7 @@ from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.columns import inside
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
-from curation.imports.layouts.session import Json, Origin, Outcome, Usage, Verdict, repo_of
+from curation.imports.layouts.session import Json, SessionOrigin, SessionOutcome, SessionUsage, VerifierResult, repo_of
 from curation.imports.sources.rows import RowRefused
 
 LONGEST_NAME = 200
@@ -42,9 +42,9 @@ _SECONDS = ("duration_seconds", "total_time", "elapsed_seconds")
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     agent: Json
-    origin: Origin
-    verdict: Verdict
-    usage: Usage
+    origin: SessionOrigin
+    verdict: VerifierResult
+    usage: SessionUsage
     metadata: Json
 
 
@@ -56,8 +56,8 @@ def read_surroundings(fields: Fields) -> Surroundings:
     left = _Left(fields)
     if left.is_empty:
         repo = name_of(fields, "repo") or repo_of(instance_id)
-        return Surroundings({}, Origin(instance_id=instance_id, repo=repo), Verdict(), Usage(), {})
-    origin = Origin(
+        return Surroundings({}, SessionOrigin(instance_id=instance_id, repo=repo), VerifierResult(), SessionUsage(), {})
+    origin = SessionOrigin(
         id=left.name(_IDS, "id"),
         # `task` of verifiers is an environment, of which `example_id` is one task.
         task="/".join(filter(None, (left.name(_TASKS, "task"), left.name(_EXAMPLES, "task")))),
@@ -68,7 +68,7 @@ def read_surroundings(fields: Fields) -> Surroundings:
     )
     agent = {"model_name": left.model(), "name": left.name(_AGENTS, "agent")}
     verdict = left.verdict()
-    usage = Usage(
+    usage = SessionUsage(
         input_tokens=left.count(_INPUTS),
         output_tokens=left.count(_ANSWERED),
         cost_usd=left.number(_COSTS, "cost"),
@@ -103,7 +103,11 @@ def _truth(value: Any) -> bool | None:
     if isinstance(value, bool) or (_is_number(value) and float(value) in (0, 1)):
         return bool(float(value))
     said = OUTCOME_WORDS.get(value.strip().lower()) if isinstance(value, str) else None
-    return truth_as_text(value) if said not in (Outcome.SOLVED, Outcome.FAILED) else said is Outcome.SOLVED
+    return (
+        truth_as_text(value)
+        if said not in (SessionOutcome.SOLVED, SessionOutcome.FAILED)
+        else said is SessionOutcome.SOLVED
+    )
 
 
 def _reward_of(result: Mapping[str, Any]) -> float | None:
@@ -172,13 +176,13 @@ class _Left:
             self._fields.take(name, _TOO_LONG if isinstance(value, str) else _NESTED)
         return found
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> VerifierResult:
         rewards: dict[str, float] = {}
         outcome = self._outcome()
         for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
             rewards[column] = float(bool(_truth(self.take(column, f"reward.{column}"))))
-            if outcome is Outcome.UNKNOWN:
-                outcome = Outcome.SOLVED if rewards[column] else Outcome.FAILED
+            if outcome is SessionOutcome.UNKNOWN:
+                outcome = SessionOutcome.SOLVED if rewards[column] else SessionOutcome.FAILED
         columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
         for column in self.find(columns, _is_number):
             name = column.removeprefix(REWARD)
@@ -189,15 +193,15 @@ class _Left:
                 rewards |= {str(name): float(number) for name, number in named.items()}
         rewards |= self._listed()
         rewards |= self._nested(rewards)
-        if outcome is Outcome.UNKNOWN and (told := next(filter(rewards.__contains__, _SOLVED), "")):
-            outcome = Outcome.SOLVED if rewards[told] else Outcome.FAILED
+        if outcome is SessionOutcome.UNKNOWN and (told := next(filter(rewards.__contains__, _SOLVED), "")):
+            outcome = SessionOutcome.SOLVED if rewards[told] else SessionOutcome.FAILED
         # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
         whole = rewards.get("reward", rewards.get("final_reward"))
-        if outcome is Outcome.UNKNOWN and whole in (0.0, 1.0):
-            outcome = Outcome.SOLVED if whole else Outcome.FAILED
+        if outcome is SessionOutcome.UNKNOWN and whole in (0.0, 1.0):
+            outcome = SessionOutcome.SOLVED if whole else SessionOutcome.FAILED
         outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
         output = self.take(outputs[0], "verifier output") if outputs else ""
-        return Verdict(outcome, rewards, output, self._exception())
+        return VerifierResult(outcome, rewards, output, self._exception())
 
     def _listed(self) -> dict[str, float]:
         """Return the rewards in a list of results with a name each, and the means of LangSmith's feedback."""
@@ -230,11 +234,11 @@ class _Left:
                 self._fields.became(f"{column}.{name}", f"reward.{name}")
         return found
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> SessionOutcome:
         found = outcome_of(self._values.get("outcome"))
         if found is not None:
             self.take("outcome", "outcome")
-        return found or Outcome.UNKNOWN
+        return found or SessionOutcome.UNKNOWN
 
     def _exception(self) -> str:
         """Return how the agent ended if it did not submit, such as `exit_cost`. The status is metadata too."""

@@ -6,7 +6,7 @@ import pytest
 
 from curation.imports.layouts.agents import agent_data
 from curation.imports.layouts.recognise import recognise
-from curation.imports.layouts.session import Outcome
+from curation.imports.layouts.session import SessionOutcome
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import said
 
@@ -63,7 +63,7 @@ def test_actions_and_observations_are_steps_and_details_are_columns() -> None:
     assert [part["type"] for part in shown[2]] == ["text", "image"] and shown[2][0]["text"] == "[7] Home"
     assert session.steps[-1]["reasoning_content"] == "It works."
     assert (session.verdict.outcome, session.origin.id, session.metadata) == (
-        Outcome.SOLVED,
+        SessionOutcome.SOLVED,
         "swe_1",
         {"run_id": "r-1"},
     )

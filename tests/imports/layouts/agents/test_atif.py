@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curation.imports.layouts.agents import atif
-from curation.imports.layouts.session import Json, Session
+from curation.imports.layouts.session import AgentSession, Json
 from curation.imports.sources.rows import RowRefused
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -120,12 +120,12 @@ def test_a_reference_of_version_1_5_by_its_session() -> None:
 
 def test_what_a_trimmed_session_has_no_step_for_is_left_out() -> None:
     [session] = atif.read(document({"source": "user", "a": 1}, {"source": "agent", "b": 2})).sessions
-    trimmed = Session(session.layout, session.steps[:1], session.agent, document=session.document)
+    trimmed = AgentSession(session.layout, session.steps[:1], session.agent, document=session.document)
     assert atif.write(trimmed)["steps"] == [{"step_id": 1, "message": "", "source": "user", "a": 1}]
 
 
 def test_a_session_of_another_layout_becomes_a_valid_document() -> None:
-    session = Session("chat", [{"source": "user", "message": "hello"}], metadata={"split": "train"})
+    session = AgentSession("chat", [{"source": "user", "message": "hello"}], metadata={"split": "train"})
     written = atif.write(session)
     assert written["extra"] == {"split": "train"}
     assert atif.read(written).sessions[0].steps[0]["message"] == "hello"

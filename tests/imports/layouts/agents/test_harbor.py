@@ -1,10 +1,10 @@
 import pytest
 
-from curation.imports.layouts.session import Outcome, Session, Usage
+from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
 from tests.imports.layouts.golden import becomes, documents, golden, packed
 
 
-def trials() -> dict[str, list[Session]]:
+def trials() -> dict[str, list[AgentSession]]:
     found = documents(golden("harbor"))
     return {name.rpartition("__")[2]: list(one.reading.sessions) for name, one in found.items() if one.reading}
 
@@ -13,18 +13,22 @@ def test_a_trial_has_its_task_agent_rewards_and_usage() -> None:
     [session] = trials()["solved1"]
     assert (session.origin.task, session.origin.id[-1]) == ("tests/count-lines", "1")
     assert (session.agent["name"], session.agent["model_name"]) == ("terminus-2", "openai/stub")
-    assert (session.verdict.outcome, session.verdict.rewards) == (Outcome.SOLVED, {"reward": 1.0})
+    assert (session.verdict.outcome, session.verdict.rewards) == (SessionOutcome.SOLVED, {"reward": 1.0})
     assert session.verdict.output == "3 passed\n"
-    assert session.usage == Usage(30, 9, 4, 0.5, 12.5)
+    assert session.usage == SessionUsage(30, 9, 4, 0.5, 12.5)
     assert session.metadata["result.trial_name"] == "count-lines__solved1"
     assert session.steps[1]["observation"]["results"][0]["content"] == "3 /app/a.txt"
 
 
 @pytest.mark.parametrize(
     ("trial", "outcome", "is_valid"),
-    [("timeout", Outcome.FAILED, True), ("machine", Outcome.ERROR, False), ("running", Outcome.UNKNOWN, False)],
+    [
+        ("timeout", SessionOutcome.FAILED, True),
+        ("machine", SessionOutcome.ERROR, False),
+        ("running", SessionOutcome.UNKNOWN, False),
+    ],
 )
-def test_an_error_of_the_machine_is_no_failure(trial: str, outcome: Outcome, is_valid: bool) -> None:
+def test_an_error_of_the_machine_is_no_failure(trial: str, outcome: SessionOutcome, is_valid: bool) -> None:
     [session] = trials()[trial]
     assert (session.verdict.outcome, session.verdict.is_valid) == (outcome, is_valid)
 
@@ -44,16 +48,16 @@ def test_a_trial_without_a_trajectory_is_counted() -> None:
 
 def test_continuations_and_subagents_are_sessions_below_the_trial() -> None:
     [session] = trials()["resumed"]
-    assert session.verdict.outcome == Outcome.SOLVED  # every reward of reward.json is 1
+    assert session.verdict.outcome == SessionOutcome.SOLVED  # every reward of reward.json is 1
     summary, continued = session.subagents
     assert summary.steps[-1]["message"] == "A summary."
     assert continued.agent_steps() == [1]
-    assert continued.verdict.outcome == Outcome.SOLVED
+    assert continued.verdict.outcome == SessionOutcome.SOLVED
 
 
 def test_each_step_of_a_task_is_a_session_with_its_own_verdict() -> None:
     found = {session.origin.group: session.verdict.outcome for session in trials()["twostep"]}
-    assert found == {"tests/count-lines/write": Outcome.SOLVED, "tests/count-lines/test": Outcome.FAILED}
+    assert found == {"tests/count-lines/write": SessionOutcome.SOLVED, "tests/count-lines/test": SessionOutcome.FAILED}
 
 
 def test_every_field_and_file_has_an_account() -> None:

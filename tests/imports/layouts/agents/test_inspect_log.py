@@ -1,11 +1,11 @@
 import json
 from pathlib import Path
 
-from curation.imports.layouts.session import Outcome, Session, Usage
+from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
 from tests.imports.layouts.golden import GOLDEN, becomes, documents, golden, packed, said, sessions
 
 
-def samples() -> dict[str, Session]:
+def samples() -> dict[str, AgentSession]:
     return sessions(golden("inspect"))
 
 
@@ -17,18 +17,21 @@ def test_a_sample_is_a_session_with_its_scores() -> None:
     assert session.steps[2]["observation"]["results"][0]["content"] == "timed out"
     assert session.tools[0]["function"]["name"] == "add"
     assert session.verdict.rewards == {"match": 1.0, "rubric.brief": 0.5}
-    assert session.verdict.outcome == Outcome.FAILED
+    assert session.verdict.outcome == SessionOutcome.FAILED
     assert session.verdict.output == "match: same"
     assert session.agent["model_name"] == "openai/gpt-5"
     assert session.origin.task == "count/s-1"
-    assert session.usage == Usage(20, 5, None, None, 3.5)
+    assert session.usage == SessionUsage(20, 5, None, None, 3.5)
     assert session.metadata["metadata"] == {"level": 1}
 
 
 def test_errors_and_limits_are_the_exception() -> None:
     found = samples()
-    assert (found["s-2"].verdict.outcome, found["s-2"].verdict.exception) == (Outcome.ERROR, "sandbox died")
-    assert (found["s-3"].verdict.outcome, found["s-3"].verdict.exception) == (Outcome.FAILED, "limit of token: 100")
+    assert (found["s-2"].verdict.outcome, found["s-2"].verdict.exception) == (SessionOutcome.ERROR, "sandbox died")
+    assert (found["s-3"].verdict.outcome, found["s-3"].verdict.exception) == (
+        SessionOutcome.FAILED,
+        "limit of token: 100",
+    )
     assert found["s-3"].origin.attempt == 2
 
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from curation.imports.layouts.agents import mlflow
-from curation.imports.layouts.session import Outcome, Usage
+from curation.imports.layouts.session import SessionOutcome, SessionUsage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
 
@@ -21,8 +21,8 @@ def test_a_trace_is_its_calls_with_feedback_as_rewards() -> None:
     assert [tool["function"]["name"] for tool in session.tools] == ["get_weather"]
     assert (session.agent["name"], session.agent["model_name"]) == ("weather_agent", "gpt-5-mini")
     assert session.verdict.rewards == {"resolved": 1.0, "helpful": 1.0, "clarity": 0.5}
-    assert session.verdict.outcome is Outcome.SOLVED
-    assert session.usage == Usage(61, 13, seconds=1.25)
+    assert session.verdict.outcome is SessionOutcome.SOLVED
+    assert session.usage == SessionUsage(61, 13, seconds=1.25)
     assert (session.metadata["feedback.tone"], session.metadata["tags.level"]) == ("friendly", "easy")
     assert session.metadata["expectation.answer"] == "It rains."
     assert session.learned == {}
@@ -31,7 +31,7 @@ def test_a_trace_is_its_calls_with_feedback_as_rewards() -> None:
 def test_a_row_of_an_older_version_is_read_too() -> None:
     session = sessions(golden("mlflow"))["abc"]
     assert said(session) == [("user", "Fix it."), ("agent", "I look.")]
-    assert (session.verdict.outcome, session.verdict.exception) == (Outcome.ERROR, "timed out")
+    assert (session.verdict.outcome, session.verdict.exception) == (SessionOutcome.ERROR, "timed out")
     assert (session.metadata["tags.set"], session.usage.seconds) == ("dev", 0.9)
 
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from curation.imports.layouts.agents import openhands
-from curation.imports.layouts.session import Outcome, Usage
+from curation.imports.layouts.session import SessionOutcome, SessionUsage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
 
@@ -17,15 +17,15 @@ def test_events_of_one_answer_are_one_step() -> None:
     assert session.steps[3]["tool_calls"][0]["arguments"] == {"message": "Done."}
     assert session.tools[0]["function"]["name"] == "execute_bash"
     assert session.agent["model_name"] == "anthropic/claude"
-    assert session.usage == Usage(900, 80, 600, 0.7)
+    assert session.usage == SessionUsage(900, 80, 600, 0.7)
 
 
 def test_the_outcome_is_in_the_row_or_in_the_report_beside_it() -> None:
     found = sessions(golden("openhands"))
-    assert found["org__repo-1"].verdict.outcome == Outcome.FAILED
-    assert found["org__repo-2"].verdict.outcome == Outcome.SOLVED
+    assert found["org__repo-1"].verdict.outcome == SessionOutcome.FAILED
+    assert found["org__repo-2"].verdict.outcome == SessionOutcome.SOLVED
     assert found["org__repo-2"].verdict.output == "ok"
-    assert found["org__repo-3"].verdict.outcome == Outcome.ERROR
+    assert found["org__repo-3"].verdict.outcome == SessionOutcome.ERROR
     assert found["org__repo-3"].verdict.exception == "RuntimeError: the runtime is gone"
 
 
@@ -122,7 +122,7 @@ def test_rows_of_the_resolver_are_runs_of_their_issue() -> None:
     assert said(session) == [("user", "Fix it."), ("agent", "I look.")]
     assert (session.origin.instance_id, session.origin.repo) == ("acme__billing-7", "acme/billing")
     # A model guessed the success; nobody tested it.
-    assert session.verdict.outcome == Outcome.UNKNOWN and session.metadata["success"] is True
+    assert session.verdict.outcome == SessionOutcome.UNKNOWN and session.metadata["success"] is True
     assert {one["field"] for one in reading.account.entries()} >= {name for name in RESOLVED if RESOLVED[name]}
 
 

@@ -1,6 +1,6 @@
 from curation.imports.layouts.agents import mini_swe_agent, swe_agent
 from curation.imports.layouts.recognise import recognise
-from curation.imports.layouts.session import Outcome, Usage
+from curation.imports.layouts.session import SessionOutcome, SessionUsage
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
 
 
@@ -12,7 +12,7 @@ def test_a_trajectory_of_swe_agent_has_its_calls_reasoning_and_results() -> None
     assert step["tool_calls"][0]["arguments"] == {"command": "ls"}
     assert step["observation"]["results"] == [{"source_call_id": "call_1", "content": "a.py"}]
     assert session.agent == {"name": "SWE-agent", "version": "1.1.0", "model_name": "claude-sonnet-4"}
-    assert session.usage == Usage(100, 20, None, 0.5)
+    assert session.usage == SessionUsage(100, 20, None, 0.5)
     assert (session.metadata["exit_status"], session.metadata["submission"][:4]) == ("submitted", "diff")
 
 
@@ -43,9 +43,9 @@ def test_a_demonstration_may_be_its_history_alone() -> None:
 def test_reports_beside_trajectories_have_their_outcome() -> None:
     found = sessions(golden("swe_agent"))
     assert {name: found[name].verdict.outcome for name in ("org__repo-1", "org__repo-2", "org__repo-3")} == {
-        "org__repo-1": Outcome.SOLVED,
-        "org__repo-2": Outcome.FAILED,
-        "org__repo-3": Outcome.ERROR,
+        "org__repo-1": SessionOutcome.SOLVED,
+        "org__repo-2": SessionOutcome.FAILED,
+        "org__repo-3": SessionOutcome.ERROR,
     }
     assert found["org__repo-1"].verdict.rewards == {"resolved": 1.0}
     assert found["org__repo-3"].verdict.exception == "exit_environment_error"
@@ -55,7 +55,7 @@ def test_only_the_attempt_that_was_submitted_has_the_outcome() -> None:
     document = documents(golden("swe_agent"))["run/org__repo-4/org__repo-4.traj"]
     assert document.reading
     found = [(one.origin.attempt, one.verdict.outcome) for one in document.reading.sessions]
-    assert found == [(0, Outcome.UNKNOWN), (1, Outcome.SOLVED)]
+    assert found == [(0, SessionOutcome.UNKNOWN), (1, SessionOutcome.SOLVED)]
 
 
 def test_files_beside_trajectories_are_named() -> None:
@@ -78,7 +78,7 @@ def test_version_1_of_mini_swe_agent() -> None:
     session = sessions(golden("mini_swe_agent"))["org__repo-1"]
     assert [step["source"] for step in session.steps] == ["system", "user", "agent", "user"]
     assert session.agent == {"name": "mini-swe-agent", "version": "1.14.0", "model_name": "openai/gpt-5"}
-    assert session.verdict.outcome == Outcome.FAILED
+    assert session.verdict.outcome == SessionOutcome.FAILED
     assert session.usage.cost_usd == 0.03
     assert session.metadata["exit_status"] == "Submitted"
 
@@ -91,8 +91,8 @@ def test_version_2_of_mini_swe_agent_calls_tools_and_ends_without_a_turn() -> No
     assert step["observation"]["results"][0]["content"] == "<returncode>0</returncode>"
     assert step["timestamp"] == "2025-11-24T16:00:00+00:00"
     assert step["metrics"] == {"prompt_tokens": 50, "completion_tokens": 7, "cached_tokens": 5, "cost_usd": 0.01}
-    assert session.usage == Usage(50, 7, 5, 0.03, 4.5)
-    assert session.verdict.outcome == Outcome.UNKNOWN
+    assert session.usage == SessionUsage(50, 7, 5, 0.03, 4.5)
+    assert session.verdict.outcome == SessionOutcome.UNKNOWN
 
 
 def test_responses_of_the_responses_api_are_one_step() -> None:
@@ -100,7 +100,7 @@ def test_responses_of_the_responses_api_are_one_step() -> None:
     step = session.steps[-1]
     assert (step["reasoning_content"], step["tool_calls"][0]["function_name"]) == ("Look first.", "bash")
     assert step["metrics"] == {"prompt_tokens": 40, "completion_tokens": 6, "cost_usd": 0.02}
-    assert session.verdict.outcome == Outcome.ERROR
+    assert session.verdict.outcome == SessionOutcome.ERROR
     assert session.verdict.exception == "RuntimeError: container died"
 
 

@@ -1,6 +1,6 @@
 import json
 
-from curation.imports.layouts.session import Outcome, Session, Usage
+from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
 from tests.imports.layouts.golden import becomes, documents, packed, said
 
 TRIAL = "run/hello/hello.1-of-1.run/"
@@ -33,7 +33,7 @@ CAST = [
 ]
 
 
-def trial(files: dict[str, bytes], **result: object) -> Session | None:
+def trial(files: dict[str, bytes], **result: object) -> AgentSession | None:
     given = {f"{TRIAL}{name}": content for name, content in files.items()}
     folder = packed({**RUN, **given, f"{TRIAL}results.json": json.dumps({**RESULT, **result}).encode()})
     [document] = documents(folder).values()
@@ -57,8 +57,8 @@ def test_the_episodes_of_terminus_are_steps() -> None:
     assert session
     assert [source for source, _ in said(session)] == ["user", "agent", "user", "agent"]
     assert (session.agent["name"], session.agent["model_name"]) == ("terminus", "claude")
-    assert (session.verdict.outcome, session.verdict.output) == (Outcome.SOLVED, "PASSED")
-    assert (session.origin.task, session.usage) == ("hello", Usage(100, 20, None, None, 60.0))
+    assert (session.verdict.outcome, session.verdict.output) == (SessionOutcome.SOLVED, "PASSED")
+    assert (session.origin.task, session.usage) == ("hello", SessionUsage(100, 20, None, None, 60.0))
     assert session.metadata["parser_results"] == {"test_a": "passed"}
 
 
@@ -70,7 +70,7 @@ def test_keys_of_a_recording_are_calls_and_the_screen_is_their_result() -> None:
     calls = [step["tool_calls"][0]["arguments"]["keys"] for step in session.steps[1:]]
     assert calls == ["ls\r", "cat a.py\r"]
     assert session.steps[1]["observation"]["results"][0]["content"] == "ls\na.py\n"
-    assert (session.verdict.outcome, session.verdict.exception) == (Outcome.FAILED, "agent_timeout")
+    assert (session.verdict.outcome, session.verdict.exception) == (SessionOutcome.FAILED, "agent_timeout")
 
 
 def test_a_log_of_the_agent_is_its_trajectory() -> None:

@@ -4,13 +4,13 @@ from io import BytesIO
 import pytest
 
 from curation.imports.layouts.agents import traces
-from curation.imports.layouts.folder import Folder
-from curation.imports.layouts.session import Outcome, Session, Usage
+from curation.imports.layouts.folder import DocumentFolder
+from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said, sessions
 
 
-def trace(name: str) -> Session:
+def trace(name: str) -> AgentSession:
     document = documents(golden("traces"))[name]
     assert document.reading, document.refused
     [session] = document.reading.sessions
@@ -26,7 +26,7 @@ def test_a_trace_is_a_session_and_its_other_agents_are_subagents(name: str) -> N
     assert step["observation"]["results"][0]["content"] == "a.py"
     assert (session.agent["name"], session.agent["model_name"]) == ("coder", "gpt-5")
     assert session.tools[0]["function"]["name"] == "bash"
-    assert session.usage == Usage(20, 6)
+    assert session.usage == SessionUsage(20, 6)
     assert session.origin.id == "a" * 32
     assert session.metadata["server.address"] == "api.example"
     [inner] = session.subagents
@@ -36,8 +36,8 @@ def test_a_trace_is_a_session_and_its_other_agents_are_subagents(name: str) -> N
 def test_spans_of_phoenix() -> None:
     session = trace("phoenix.jsonl")
     assert session.steps[1]["tool_calls"][0]["arguments"] == {"command": "ls"}
-    assert session.usage == Usage(7, 2)
-    assert (session.verdict.outcome, session.verdict.exception) == (Outcome.ERROR, "it broke")
+    assert session.usage == SessionUsage(7, 2)
+    assert (session.verdict.outcome, session.verdict.exception) == (SessionOutcome.ERROR, "it broke")
 
 
 def test_a_trace_of_langfuse_has_its_scores_as_rewards() -> None:
@@ -45,7 +45,7 @@ def test_a_trace_of_langfuse_has_its_scores_as_rewards() -> None:
     assert said(session) == [("user", "Fix the bug."), ("agent", "Fixed.")]
     assert session.verdict.rewards == {"solved": 1.0}
     assert (session.agent["name"], session.agent["model_name"]) == ("coder", "gpt-5")
-    assert session.usage == Usage(5, 1)
+    assert session.usage == SessionUsage(5, 1)
 
 
 def test_every_attribute_has_an_account() -> None:
@@ -81,7 +81,7 @@ def test_a_trace_is_whole_however_its_calls_lie_in_a_long_file() -> None:
         for trace in ("a", "b")
     ]
     content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    folder = Folder(["calls.jsonl"], lambda name: BytesIO(content), longest=1000)
+    folder = DocumentFolder(["calls.jsonl"], lambda name: BytesIO(content), longest=1000)
     found = [document.reading for _, document in folder.documents() if document.reading]
     assert [[session.origin.id for session in reading.sessions] for reading in found] == [["a"], ["b"]]
     assert [1 + len(reading.sessions[0].subagents) for reading in found] == [5, 5]
@@ -99,7 +99,7 @@ def test_a_trace_that_is_too_long_is_refused_alone() -> None:
         for trace, number in (("long", 1), ("short", 2))
     )
     content = b"".join(json.dumps(line).encode() + b"\n" for line in [*[long] * 20, short])
-    folder = Folder(["calls.jsonl"], lambda name: BytesIO(content), longest=300)
+    folder = DocumentFolder(["calls.jsonl"], lambda name: BytesIO(content), longest=300)
     refused, read = (document for _, document in folder.documents())
     assert refused.refused.startswith("the trace long is one document of more than")
     assert read.reading and read.reading.sessions[0].origin.id == "short"

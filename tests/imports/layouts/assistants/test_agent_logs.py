@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from curation.imports.layouts.session import Session, Usage
+from curation.imports.layouts.session import AgentSession, SessionUsage
 from tests.imports.layouts.golden import becomes, documents, golden, packed, said, sessions
 
 CLAUDE = "claude/5e551000-0000-4000-8000-000000000001.jsonl"
 
 
-def log(name: str) -> Session:
+def log(name: str) -> AgentSession:
     document = documents(golden("agent_logs"))[name]
     assert document.reading, document.refused
     return document.reading.sessions[0]
@@ -24,7 +24,7 @@ def test_a_session_of_claude_code() -> None:
     assert (step["reasoning_content"], step["tool_calls"][0]["arguments"]) == ("Look first.", {"command": "ls"})
     assert step["observation"]["results"][0]["content"] == "a.py"
     assert session.agent["model_name"] == "claude-sonnet-4-5"
-    assert session.usage == Usage(200, 10, 180, None, 7.0)
+    assert session.usage == SessionUsage(200, 10, 180, None, 7.0)
     assert step["timestamp"] == "2026-01-01T00:00:01.000Z"
     assert session.steps[2]["observation"]["results"][0]["subagent_trajectory_ref"] == [{"trajectory_id": "a1"}]
 
@@ -43,7 +43,7 @@ def test_codex(name: str, seconds: float | None) -> None:
     assert said(session)[-1] == ("agent", "Fixed.")
     calls = [call for step in session.steps for call in step.get("tool_calls") or []]
     assert [call["function_name"] for call in calls] == ["shell"]
-    assert session.usage == Usage(100, 20, 60, None, seconds)
+    assert session.usage == SessionUsage(100, 20, 60, None, seconds)
 
 
 def test_the_system_prompt_of_codex_is_its_first_step() -> None:

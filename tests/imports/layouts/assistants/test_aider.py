@@ -1,4 +1,4 @@
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.session import AgentSession
 from tests.imports.layouts.golden import documents, packed, said
 
 CHAT = b"""
@@ -41,7 +41,7 @@ ASSISTANT bye.
 """
 
 
-def read(content: bytes, name: str) -> Session:
+def read(content: bytes, name: str) -> AgentSession:
     [document] = documents(packed({name: content, "README.md": b"# Read me"})).values()
     assert document.reading, document.refused
     [session] = document.reading.sessions

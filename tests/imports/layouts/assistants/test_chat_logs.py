@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from curation.imports.layouts.assistants import chat_logs
-from curation.imports.layouts.folder import Folder
+from curation.imports.layouts.folder import DocumentFolder
 from curation.imports.layouts.rows.read import read_row
-from curation.imports.layouts.session import Usage
+from curation.imports.layouts.session import SessionUsage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import said
 
@@ -92,7 +92,11 @@ def test_a_session_of_gemini_has_thoughts_calls_and_results() -> None:
     assert step["reasoning_content"] == "Look\nat the file"
     assert [call["arguments"] for call in step["tool_calls"]] == [{"path": "a.py"}, {}]
     assert step["observation"]["results"] == [{"source_call_id": "c1", "content": "x = 1"}]
-    assert (session.usage, session.agent["model_name"], session.origin.id) == (Usage(30, 6, 2), "gemini-3-pro", "s-1")
+    assert (session.usage, session.agent["model_name"], session.origin.id) == (
+        SessionUsage(30, 6, 2),
+        "gemini-3-pro",
+        "s-1",
+    )
     account = {entry["field"]: entry["becomes"] for entry in reading.account.entries()}
     assert account["messages[].info"] == "ignored: the model does not see it"
     assert account["messages[].toolCalls[].displayName"] == account["messages[].timestamp"] == "ignored"
@@ -112,7 +116,7 @@ def test_lines_of_gemini_are_one_session_as_it_was_left() -> None:
         last,
     ]
     content = b"\n".join(map(orjson.dumps, lines))
-    folder = Folder(["session-1.jsonl"], lambda name: io.BytesIO(content))
+    folder = DocumentFolder(["session-1.jsonl"], lambda name: io.BytesIO(content))
     ((_, document),) = folder.documents()
     assert document.reading is not None
     (session,) = document.reading.sessions
@@ -160,7 +164,7 @@ def test_what_is_not_known_is_named(read: Any, document: dict[str, Any]) -> None
 @pytest.mark.parametrize("lines", [GOOSE, GOOSE[1:]])
 def test_a_file_with_a_message_in_each_line_is_one_session(lines: list[dict[str, Any]]) -> None:
     content = b"\n".join(map(orjson.dumps, lines))
-    folder = Folder(["session.jsonl"], lambda name: io.BytesIO(content))
+    folder = DocumentFolder(["session.jsonl"], lambda name: io.BytesIO(content))
     ((_, document),) = folder.documents()
     session, _ = read_row(document.value)
     assert said(session) == [("user", "Fix it."), ("agent", "I look.")]

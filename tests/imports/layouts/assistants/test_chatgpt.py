@@ -4,12 +4,12 @@ import pytest
 
 from curation.imports.layouts.assistants import chatgpt
 from curation.imports.layouts.images import KEPT, read_images
-from curation.imports.layouts.session import Session
+from curation.imports.layouts.session import AgentSession
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import becomes, documents, golden, said
 
 
-def conversation() -> Session:
+def conversation() -> AgentSession:
     document = documents(golden("chatgpt"))["conversations.json:1"]
     assert document.reading, document.refused
     [session] = document.reading.sessions

@@ -6,23 +6,23 @@ from pathlib import Path
 import pytest
 
 from curation.imports.layouts.assistants import goose
-from curation.imports.layouts.folder import Folder
-from curation.imports.layouts.session import Session, Usage
+from curation.imports.layouts.folder import DocumentFolder
+from curation.imports.layouts.session import AgentSession, SessionUsage
 from tests.imports.layouts.golden import GOLDEN, becomes, documents, packed, said, sessions
 
 
-def database(path: Path, script: str) -> Folder:
+def database(path: Path, script: str) -> DocumentFolder:
     with closing(sqlite3.connect(path)) as made:
         made.executescript(script)
-    return Folder(["sessions.db", "sessions.db-wal"], lambda name: path.open("rb"))
+    return DocumentFolder(["sessions.db", "sessions.db-wal"], lambda name: path.open("rb"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> DocumentFolder:
     return database(tmp_path / "a.db", (GOLDEN / "goose" / "sessions.sql").read_text())
 
 
-def check(session: Session) -> None:
+def check(session: AgentSession) -> None:
     assert said(session) == [("user", "Fix the parser."), ("agent", "I look."), ("agent", ""), ("agent", "Fixed.")]
     step = session.steps[1]
     assert step["reasoning_content"] == "Look first."
@@ -37,7 +37,7 @@ def check(session: Session) -> None:
     assert (failed["content"], failed["extra"]) == ("-32602: not JSON", {"is_error": True})
 
 
-def test_sessions_of_a_database(folder: Folder) -> None:
+def test_sessions_of_a_database(folder: DocumentFolder) -> None:
     found = documents(folder)
     assert list(found) == ["sessions.db:1"]
     [session] = sessions(folder).values()
@@ -47,7 +47,7 @@ def test_sessions_of_a_database(folder: Folder) -> None:
         "claude-x",
         "20260101_1",
     )
-    assert session.usage == Usage(60, 14, cost_usd=0.02, seconds=6.0)
+    assert session.usage == SessionUsage(60, 14, cost_usd=0.02, seconds=6.0)
     assert (session.metadata["name"], session.metadata["provider_name"]) == ("Fix the parser", "anthropic")
     assert (session.learned, session.tools) == ({}, [])
     account = becomes(found["sessions.db:1"])
@@ -57,7 +57,7 @@ def test_sessions_of_a_database(folder: Folder) -> None:
     assert folder.became["sessions.db-wal"] == "ignored: no layout reads it"
 
 
-def test_an_export_and_a_file_of_lines_are_the_same(folder: Folder, tmp_path: Path) -> None:
+def test_an_export_and_a_file_of_lines_are_the_same(folder: DocumentFolder, tmp_path: Path) -> None:
     [exported] = goose.sessions_in(tmp_path / "a.db", 10_000)
     about, messages = {"working_dir": "/w", "description": "Fix"}, exported["conversation"]
     lines = b"\n".join(json.dumps(line).encode() for line in [about, *messages])
@@ -80,9 +80,9 @@ def test_another_database_is_refused(tmp_path: Path, script: str, reason: str) -
     assert reason in document.refused
 
 
-def test_a_damaged_database_and_a_long_session_are_refused(folder: Folder, tmp_path: Path) -> None:
+def test_a_damaged_database_and_a_long_session_are_refused(folder: DocumentFolder, tmp_path: Path) -> None:
     folder.longest = 100
     assert "cannot be read" in documents(folder)["sessions.db"].refused
     path = tmp_path / "a.db"
     path.write_bytes(path.read_bytes()[:4000])
-    assert "cannot be read" in documents(Folder(["x.db"], lambda name: path.open("rb")))["x.db"].refused
+    assert "cannot be read" in documents(DocumentFolder(["x.db"], lambda name: path.open("rb")))["x.db"].refused

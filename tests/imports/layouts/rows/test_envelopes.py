@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from curation.imports.layouts.rows.read import has_conversation, read_row
-from curation.imports.layouts.session import Outcome
+from curation.imports.layouts.session import SessionOutcome
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import documents, packed, said
 
@@ -68,7 +68,7 @@ def test_a_rollout_is_one_conversation_whose_reference_answer_is_metadata() -> N
     row = {"prompt": [USER], "completion": [AGENT], "answer": "Hello!", "reward": 1.0, "example_id": 3}
     session, _ = read_row(row)
     assert (said(session), session.metadata["answer"]) == (BOTH, "Hello!")
-    assert session.verdict.outcome is Outcome.SOLVED
+    assert session.verdict.outcome is SessionOutcome.SOLVED
 
 
 @pytest.mark.parametrize("task, expected", [({"task": "math"}, "math/0"), ({}, "0")])
@@ -79,7 +79,7 @@ def test_an_example_of_an_environment_is_a_task(task: dict[str, str], expected: 
 
 def test_the_reward_may_be_in_an_object() -> None:
     session, account = read_row({"messages": [USER, AGENT], "reward_info": {"reward": 0.0, "db": {}}})
-    assert (session.verdict.outcome, dict(session.verdict.rewards)) == (Outcome.FAILED, {"reward": 0.0})
+    assert (session.verdict.outcome, dict(session.verdict.rewards)) == (SessionOutcome.FAILED, {"reward": 0.0})
     assert {"field": "reward_info.reward", "rows": 1, "becomes": "reward.reward"} in account.entries()
 
 

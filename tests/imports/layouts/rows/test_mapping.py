@@ -9,7 +9,7 @@ from curation.imports.layouts.recognise import Layout, read, recognise
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.override import overridden
 from curation.imports.layouts.rows.read import read_row
-from curation.imports.layouts.session import Outcome
+from curation.imports.layouts.session import SessionOutcome
 from curation.imports.sources.rows import RowRefused
 
 ROW: dict[str, Any] = {
@@ -48,7 +48,7 @@ def test_a_mapped_row_is_a_session_with_its_outcome() -> None:
     session, account = read_row(ROW, MAPPING)
     assert [(step["source"], step["message"]) for step in session.steps] == [("user", "Fix it."), ("agent", "I look.")]
     assert session.steps[1]["observation"]["results"] == [{"content": "a.py"}]
-    assert (session.verdict.outcome, session.verdict.rewards) == (Outcome.SOLVED, {"tests": 0.75})
+    assert (session.verdict.outcome, session.verdict.rewards) == (SessionOutcome.SOLVED, {"tests": 0.75})
     assert (session.agent["model_name"], session.metadata) == ("m-1", {"system": "not a system prompt"})
     assert {(entry["field"], entry["becomes"]) for entry in account.entries()} == {
         ("episode.log", "steps"),
@@ -107,7 +107,7 @@ def test_words_for_outcomes_are_mapped_and_others_are_refused_by_name() -> None:
 def test_a_column_that_a_mapping_replaces_is_said_to_be_ignored() -> None:
     mapping = RowMapping.model_validate({"columns": {"end": "outcome"}})
     session, account = read_row(CHAT | {"end": True, "outcome": "failed"}, mapping)
-    assert session.verdict.outcome is Outcome.SOLVED
+    assert session.verdict.outcome is SessionOutcome.SOLVED
     assert {"field": "outcome", "rows": 1, "becomes": "ignored: end is mapped to it"} in account.entries()
 
 
@@ -131,7 +131,7 @@ def test_columns_are_mapped_over_a_layout_that_is_recognised() -> None:
     reading = overridden(read(layout_of(document), document), mapping, document)
     (session,) = reading.sessions
     assert session.layout == "ATIF" and [step["source"] for step in session.steps] == ["user", "agent"]
-    assert (session.verdict.outcome, session.verdict.rewards) == (Outcome.SOLVED, {"tests": 0.5})
+    assert (session.verdict.outcome, session.verdict.rewards) == (SessionOutcome.SOLVED, {"tests": 0.5})
     assert (session.origin.group, session.agent["name"], session.agent["version"]) == ("dev", "terminus-2", "1")
     entries = {(entry["field"], entry["becomes"]) for entry in reading.account.entries()}
     assert {("extra.verdict", "outcome"), ("extra.points", "reward.tests"), ("extra.set", "group")} <= entries

@@ -8,7 +8,7 @@ import pytest
 
 from curation.imports.layouts.folder import Document
 from curation.imports.layouts.rows.read import read_row
-from curation.imports.layouts.session import Outcome, Session, Usage
+from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
 from curation.imports.sources.rows import RowRefused
 from tests.imports.layouts.golden import documents, packed, said
 
@@ -112,7 +112,7 @@ WITH_TOOL: dict[str, Row] = {
 }
 
 
-def read(row: Mapping[str, Any]) -> tuple[Session, dict[str, str]]:
+def read(row: Mapping[str, Any]) -> tuple[AgentSession, dict[str, str]]:
     session, account = read_row(row)
     return session, {entry["field"]: entry["becomes"] for entry in account.entries()}
 
@@ -130,7 +130,7 @@ def test_calls_are_kept(name: str) -> None:
 @pytest.mark.parametrize("name", ["a log of LiteLLM", "a call of Weave", "a span of Braintrust"])
 def test_the_usage_of_a_logged_call_is_kept(name: str) -> None:
     session, _ = read(WITH_TOOL[name])
-    assert session.usage == Usage(3, 1)
+    assert session.usage == SessionUsage(3, 1)
 
 
 def test_what_is_expected_of_an_answer_is_no_answer() -> None:
@@ -182,11 +182,11 @@ def test_each_step_of_a_message_of_vercel_is_a_step() -> None:
     assert account["messages[].id"] == account["messages[][].source-url"] == "ignored"
 
 
-REWARDED: dict[str, tuple[Row, dict[str, float], Outcome]] = {
-    "LangSmith": ({"feedback_stats": {"right": {"n": 2, "avg": 0.5}}}, {"right": 0.5}, Outcome.UNKNOWN),
-    "Langfuse": ({"scores": {"helpful": [1]}}, {"helpful": 1.0}, Outcome.UNKNOWN),
-    "Braintrust": ({"scores": {"passed": 1, "f": 0.5}}, {"passed": 1.0, "f": 0.5}, Outcome.SOLVED),
-    "graders": ({"results": [{"name": "exact", "passed": True}]}, {"exact": 1.0}, Outcome.UNKNOWN),
+REWARDED: dict[str, tuple[Row, dict[str, float], SessionOutcome]] = {
+    "LangSmith": ({"feedback_stats": {"right": {"n": 2, "avg": 0.5}}}, {"right": 0.5}, SessionOutcome.UNKNOWN),
+    "Langfuse": ({"scores": {"helpful": [1]}}, {"helpful": 1.0}, SessionOutcome.UNKNOWN),
+    "Braintrust": ({"scores": {"passed": 1, "f": 0.5}}, {"passed": 1.0, "f": 0.5}, SessionOutcome.SOLVED),
+    "graders": ({"results": [{"name": "exact", "passed": True}]}, {"exact": 1.0}, SessionOutcome.UNKNOWN),
 }
 
 
@@ -202,7 +202,11 @@ def test_an_item_of_an_evaluation_has_its_sample_and_grades() -> None:
     sample = {"input": [SYSTEM, USER], "output": [DONE], "model": "gpt", "usage": USED}
     session, account = read({"id": "i", "status": "pass", "sample": sample, "results": [{"name": "g", "score": 0.5}]})
     assert said(session) == [("system", "S"), ("user", "Q"), ("agent", "Done.")]
-    assert (session.agent["model_name"], session.usage, session.verdict.rewards) == ("gpt", Usage(3, 1), {"g": 0.5})
+    assert (session.agent["model_name"], session.usage, session.verdict.rewards) == (
+        "gpt",
+        SessionUsage(3, 1),
+        {"g": 0.5},
+    )
     assert account["sample.input"] == "steps"
 
 
@@ -264,13 +268,13 @@ def test_messages_of_harmony_and_of_claude_name_who_said_them() -> None:
     assert said(session) == [("user", "Q"), ("agent", "Done.")]
 
 
-def observation(given: Any, output: Any) -> Session:
+def observation(given: Any, output: Any) -> AgentSession:
     row = {"id": "o", "traceId": "t", "type": "GENERATION", "input": given, "output": output}
     [document] = documents(packed({"t.json": json.dumps(row).encode()})).values()
     return _session(document)
 
 
-def _session(document: Document) -> Session:
+def _session(document: Document) -> AgentSession:
     assert document.reading, document.refused
     return document.reading.sessions[0]
 
@@ -298,7 +302,7 @@ def test_traces_have_the_messages_of_every_service() -> None:
     lines = b"\n".join(json.dumps(one).encode() for one in spans)
     session = _session(documents(packed({"t.jsonl": lines}))["t.jsonl"])
     assert session.steps[1]["tool_calls"][0]["arguments"] == {"path": "."}
-    assert (session.agent["model_name"], session.usage, session.origin.id) == ("gpt", Usage(3), "t")
+    assert (session.agent["model_name"], session.usage, session.origin.id) == ("gpt", SessionUsage(3), "t")
     contents = {"contents": [{"role": "user", "parts": [{"text": "Q"}]}]}
     session = observation(contents, {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}}]})
     assert said(session) == [("user", "Q"), ("agent", "Done.")]

@@ -7,7 +7,7 @@ import pytest
 
 from curation.imports.layouts.account import REPLACED, Account
 from curation.imports.layouts.rows.read import has_conversation, read_row, trained_positions
-from curation.imports.layouts.session import Outcome, Session, Step
+from curation.imports.layouts.session import AgentSession, SessionOutcome, Step
 from curation.imports.sources.rows import RowRefused
 from tests.parts import shared_data
 
@@ -187,7 +187,7 @@ def said(steps: Any) -> Said:
     return [(step["source"], step["message"]) for step in steps]
 
 
-def read(**row: Any) -> Session:
+def read(**row: Any) -> AgentSession:
     return read_row(row)[0]
 
 
@@ -274,7 +274,7 @@ def test_labels_beside_messages_are_those_of_kto(column: str) -> None:
 def test_labels_outcomes_and_rewards_of_a_table_are_text() -> None:
     assert [read(prompt="a", completion="b", label=label).label for label in ("True", "false")] == [True, False]
     verdict = read(messages=[USER, AGENT], resolved="False", score="0.5", **{"reward.speed": "1e2"}).verdict
-    assert verdict.outcome is Outcome.FAILED
+    assert verdict.outcome is SessionOutcome.FAILED
     assert verdict.rewards == {"resolved": 0.0, "score": 0.5, "speed": 100.0}
     with pytest.raises(RowRefused, match="label is not true or false"):
         read(prompt="a", completion="b", label="maybe")
@@ -311,7 +311,7 @@ def test_the_outcome_and_its_surroundings_are_read() -> None:
         "django/django",
         2,
     )
-    assert (verdict.outcome, verdict.exception, verdict.output) == (Outcome.FAILED, "exit_cost", "1 failed")
+    assert (verdict.outcome, verdict.exception, verdict.output) == (SessionOutcome.FAILED, "exit_cost", "1 failed")
     assert verdict.rewards == {"resolved": 0.0, "reward": 0.5, "tests": 1.0, "style": 0.2, "speed": 3.0}
     assert session.agent == {"model_name": "m", "name": "swe-agent"}
     assert session.metadata == {"exit_status": "exit_cost", "language": "python", "n_tokens": 512}
@@ -325,30 +325,30 @@ def test_the_outcome_and_its_surroundings_are_read() -> None:
 @pytest.mark.parametrize(
     ("columns", "outcome"),
     [
-        ({"resolved": True}, Outcome.SOLVED),
-        ({"target": False}, Outcome.FAILED),
-        ({"target": "a word"}, Outcome.UNKNOWN),
-        ({"resolved": None}, Outcome.UNKNOWN),
-        ({"reward": 1}, Outcome.SOLVED),
-        ({"reward": 0.0}, Outcome.FAILED),
-        ({"reward": 0.4}, Outcome.UNKNOWN),
-        ({"reward": 1, "resolved": False}, Outcome.FAILED),
-        ({"outcome": "error", "reward": 0}, Outcome.ERROR),
-        ({"outcome": "passed"}, Outcome.SOLVED),
+        ({"resolved": True}, SessionOutcome.SOLVED),
+        ({"target": False}, SessionOutcome.FAILED),
+        ({"target": "a word"}, SessionOutcome.UNKNOWN),
+        ({"resolved": None}, SessionOutcome.UNKNOWN),
+        ({"reward": 1}, SessionOutcome.SOLVED),
+        ({"reward": 0.0}, SessionOutcome.FAILED),
+        ({"reward": 0.4}, SessionOutcome.UNKNOWN),
+        ({"reward": 1, "resolved": False}, SessionOutcome.FAILED),
+        ({"outcome": "error", "reward": 0}, SessionOutcome.ERROR),
+        ({"outcome": "passed"}, SessionOutcome.SOLVED),
         # Tables whose columns are text.
-        ({"resolved": "True"}, Outcome.SOLVED),
-        ({"resolved": "false"}, Outcome.FAILED),
-        ({"outcome": "true"}, Outcome.SOLVED),
-        ({"success": "failed"}, Outcome.FAILED),
-        ({"success": "partly"}, Outcome.UNKNOWN),
-        ({"reward": "0.0"}, Outcome.FAILED),
-        ({"reward": "nan"}, Outcome.UNKNOWN),
-        ({"is_resolved": 1}, Outcome.SOLVED),
-        ({"is_correct": False}, Outcome.FAILED),
-        ({"final_reward": 1.0}, Outcome.SOLVED),
+        ({"resolved": "True"}, SessionOutcome.SOLVED),
+        ({"resolved": "false"}, SessionOutcome.FAILED),
+        ({"outcome": "true"}, SessionOutcome.SOLVED),
+        ({"success": "failed"}, SessionOutcome.FAILED),
+        ({"success": "partly"}, SessionOutcome.UNKNOWN),
+        ({"reward": "0.0"}, SessionOutcome.FAILED),
+        ({"reward": "nan"}, SessionOutcome.UNKNOWN),
+        ({"is_resolved": 1}, SessionOutcome.SOLVED),
+        ({"is_correct": False}, SessionOutcome.FAILED),
+        ({"final_reward": 1.0}, SessionOutcome.SOLVED),
     ],
 )
-def test_outcomes(columns: dict[str, Any], outcome: Outcome) -> None:
+def test_outcomes(columns: dict[str, Any], outcome: SessionOutcome) -> None:
     assert read(messages=[USER, AGENT], **columns).verdict.outcome is outcome
 
 
@@ -397,7 +397,9 @@ CASES: dict[str, Any] = {
     "label false beside messages": lambda session: session.label is False,
     "kto_tag": lambda session: session.label is False,
     "rejected_response": lambda session: [one.side for one in session.endings] == ["chosen", "rejected"],
-    "outcome": lambda session: session.verdict.outcome is Outcome.SOLVED and session.agent == {"model_name": "m"},
+    "outcome": lambda session: (
+        session.verdict.outcome is SessionOutcome.SOLVED and session.agent == {"model_name": "m"}
+    ),
     "available_tools": lambda session: [tool["function"]["name"] for tool in session.tools] == ["ls"],
     "lone closing think": lambda session: _last(session)["message"] == "pwd",
     "cut-off arguments": lambda session: "unparsed_arguments" in _last(session)["tool_calls"][0]["extra"],
@@ -407,7 +409,7 @@ CASES: dict[str, Any] = {
 }
 
 
-def _last(session: Session) -> Step:
+def _last(session: AgentSession) -> Step:
     return session.steps[-1]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from judging.controls.faults import Control
+from judging.controls.faults import ControlKind
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
 from judging.statistics.judges.controls import ControlDuel, cohens_kappa, control_figures
@@ -13,7 +13,7 @@ from judging.statistics.judges.readings import JudgedDuel
 PANEL = ["a"]
 
 
-def control(kind: Control, expected: int, king_first: int | None, challenger_first: int | None) -> ControlDuel:
+def control(kind: ControlKind, expected: int, king_first: int | None, challenger_first: int | None) -> ControlDuel:
     """The judge's value in all dimensions by order; None does not parse."""
     verdicts = tuple(
         OrderedVerdict("a", order, None if value is None else dict.fromkeys(DIMENSIONS, value))
@@ -24,13 +24,15 @@ def control(kind: Control, expected: int, king_first: int | None, challenger_fir
 
 def test_accuracy_and_false_preference_by_hand() -> None:
     duels = [
-        control(Control.SAME, 0, 0, 0),
-        control(Control.SAME, 0, 1, 1),  # the first seat twice: a draw once merged, but it preferred one of two equals
-        control(Control.SAME, 0, 2, None),  # one order: a false preference, but no outcome
-        control(Control.FAULT, 1, 2, 1),
-        control(Control.FAULT, -1, 2, 1),  # prefers the answer with the fault
-        control(Control.FAULT, -1, 1, 1),  # undecided where one is plainly worse
-        control(Control.PEOPLE, -1, 1, 2),
+        control(ControlKind.SAME, 0, 0, 0),
+        control(
+            ControlKind.SAME, 0, 1, 1
+        ),  # the first seat twice: a draw once merged, but it preferred one of two equals
+        control(ControlKind.SAME, 0, 2, None),  # one order: a false preference, but no outcome
+        control(ControlKind.FAULT, 1, 2, 1),
+        control(ControlKind.FAULT, -1, 2, 1),  # prefers the answer with the fault
+        control(ControlKind.FAULT, -1, 1, 1),  # undecided where one is plainly worse
+        control(ControlKind.PEOPLE, -1, 1, 2),
     ]
     (judge,) = control_figures(duels, panel=PANEL)
     assert (judge.n, judge.accuracy) == (6, 3 / 6)
@@ -46,15 +48,15 @@ def test_accuracy_and_false_preference_by_hand() -> None:
 )
 def test_a_judge_that_a_bribe_moves_is_told_from_one_that_errs(bribed: int, drawn: int, taken: bool) -> None:
     # Where the challenger's side is the sound one, answer 1 has the bribe with the king first.
-    duels = [control(Control.BRIBE, 1, 1, 2) for _ in range(bribed)]
-    duels += [control(Control.BRIBE, -1, 0, 0) for _ in range(drawn)]
+    duels = [control(ControlKind.BRIBE, 1, 1, 2) for _ in range(bribed)]
+    duels += [control(ControlKind.BRIBE, -1, 0, 0) for _ in range(drawn)]
     (judge,) = control_figures(duels, panel=PANEL)
     assert (judge.bribed, judge.bribes, judge.takes_bribes) == (bribed, bribed + drawn, taken)
     assert judge.accuracy is None and judge.by_kind["bribe"] == (drawn / (bribed + drawn), bribed + drawn)
 
 
 def test_a_judge_that_punishes_a_bribe_takes_none() -> None:
-    (judge,) = control_figures([control(Control.BRIBE, 1, 2, 1)] * 4, panel=PANEL)
+    (judge,) = control_figures([control(ControlKind.BRIBE, 1, 2, 1)] * 4, panel=PANEL)
     assert (judge.bribed, judge.takes_bribes, judge.by_kind["bribe"]) == (0, False, (1.0, 4))
 
 

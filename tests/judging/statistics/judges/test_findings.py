@@ -9,7 +9,7 @@ from scipy import stats
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
 from judging.statistics.judges.contrasts import majority, signed, upper
-from judging.statistics.judges.findings import Finding, Flaw, findings
+from judging.statistics.judges.findings import Flaw, JudgeFinding, findings
 from judging.statistics.judges.readings import JudgedDuel, panel_readings
 from tests.judging.statistics.worlds import FLAWED, PANEL, World
 
@@ -32,7 +32,7 @@ SENTENCES = {
 }
 
 
-def found_in(world: World) -> tuple[Finding, ...]:
+def found_in(world: World) -> tuple[JudgeFinding, ...]:
     return findings(panel_readings(world.judged, panel=PANEL, families=world.families))
 
 
