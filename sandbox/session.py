@@ -58,7 +58,7 @@ def supervisor_text() -> str:
 
 
 class SupervisedSession:
-    """The protocol's `Session`, made by `open_session`."""
+    """The protocol's `SandboxSession`, made by `open_session`."""
 
     def __init__(self, channel: SupervisorChannel, setup: Setup) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""The process of a session in bubblewrap: a `Channel` over the socket pair that is its stdin and stdout."""
+"""The process of a session in bubblewrap: a `SupervisorChannel` over the socket pair that is its stdin and stdout."""
 
 import os
 import re
@@ -18,7 +18,7 @@ ENDING_SECONDS = 5.0
 
 
 class BubblewrapProcess:
-    """A fork of `template`, the first process of a session; implements `Channel`.
+    """A fork of `template`, the first process of a session; implements `SupervisorChannel`.
 
     `is_exhausted` says whether the kernel has killed one of its processes for lack of memory. `on_end` is called once,
     when no process of the sandbox is left. The sandbox ends with the socket, and with the template.

@@ -1,6 +1,6 @@
 """`manifest.json`: the inputs of an export, so that it can be checked and made again. It has no time and no id of the
-export, so the same recipe on the same frozen rows gives the same manifest. It says how
-the rows were approved: by people, or under which guarantees."""
+export, so the same recipe on the same frozen rows gives the same manifest. It says how the rows were approved: by
+people, or under which guarantees."""
 
 from collections import Counter
 from collections.abc import Sequence

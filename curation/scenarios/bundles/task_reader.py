@@ -20,7 +20,7 @@ _BEGINS = {CONFIG: ("instruction.md", "environment/", "steps/"), TASK_YAML: ("ru
 
 
 class TaskReader:
-    """A `Reader` of tasks. The tasks of a data set are those of its `registry.json`, and any others beside them."""
+    """A `SourceReader` of tasks: in a data set those of its `registry.json`, and any others beside them."""
 
     def __init__(self, files: SourceFiles) -> None:
         self.format = f"Harbor tasks in a {files.format}"
