@@ -50,12 +50,12 @@ sub enter_session {
     syscall($call{dup3}, $stderr, 2, 0);
     syscall($call{dup3}, $connection, $_, 0) for 0, 1;
     syscall($call{close}, $_) for $connection, $stderr;
-    write_to("&=$_", '0') for splice @numbers, 0, $entrances;
+    write_to('>&=', $_, '0') for splice @numbers, 0, $entrances;
     @ARGV = @numbers;
     my $user = $>;
     # Of users, mounts, processes, networks, System V objects, host names and control groups.
     syscall($call{unshare}, 0x7e020000) == 0 or die "No permissions to create new namespaces: $!\n";
-    write_to("/proc/self/$_", "$user $user 1\n") for qw(uid_map gid_map);
+    write_to('>', "/proc/self/$_", "$user $user 1\n") for qw(uid_map gid_map);
     my $pid = fork // die "fork: $!\n";
     kill 9, $$ if $pid;    # the child is process 1 of its namespace
     syscall($call{setsid});
@@ -73,8 +73,8 @@ sub enter_session {
 }
 
 sub write_to {
-    my ($path, $text) = @_;
-    open(my $file, ">$path") or die "$path: $!\n";
+    my ($mode, $path, $text) = @_;
+    open(my $file, $mode, $path) or die "$path: $!\n";
     syswrite($file, $text) or die "$path: $!\n";
 }
 
