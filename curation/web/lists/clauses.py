@@ -16,7 +16,6 @@ from django.db import connections, models, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.sql.compiler import SQLCompiler
 
-from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import KeysetPage, after, in_order, page_of, paginate
 
 Rows = TypeVar("Rows", bound=models.QuerySet[Any])
@@ -126,8 +125,10 @@ def read_page(
             found = list(ids)
     else:
         found = list(ids)
-    read = in_order(columns(rows).filter(pk__in=IdList(found)), sort)
-    return page_of(list(read), sort=sort, limit=limit)
+    # Beside another condition, or as a subquery, it may look for the ids in all rows, where it expects few.
+    by_id = rows.all()
+    by_id.query.clear_where()
+    return page_of(list(in_order(columns(by_id).filter(pk__in=found), sort)), sort=sort, limit=limit)
 
 
 @contextmanager
