@@ -53,6 +53,7 @@ def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: P
     with tab.expect_request(DECIDES):
         press(tab, "1")
     at(tab, samples[1])
+    tab.wait_for_timeout(100)  # times are sent in tenths of a second
     press(tab, "2")
     at(tab, samples[2])
     assert not Decision.objects.exists(), "it waited for the server"
