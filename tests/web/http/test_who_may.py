@@ -111,7 +111,7 @@ def is_lowest(user: User, role: str, send: Callable[[], Any]) -> bool:
         with transaction.atomic():
             found.append(send().status_code)
             transaction.set_rollback(True)
-    # 405: with this method there is nothing, whoever asks.
+    # 405: the address has no such method, for nobody.
     return found[-1] != 403 and set(found[:-1]) <= {403, 405}
 
 
