@@ -17,7 +17,6 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.contamination.licences import LICENCES
 from judging.contamination.normalise import readable, task_of
 from judging.contamination.rows import ComparedRow
 from judging.contamination.words import WORD, readings, without_headers, words_of
@@ -162,7 +161,7 @@ class Containment:
         self._units.append(_Unit(self._rows, task, answer, len(grams), needed))
 
     def _settle(self) -> None:
-        """Sort the added n-grams, and drop those of licences and those that many held-out tasks share."""
+        """Sort the added n-grams, and drop those that many held-out tasks share."""
         if not self._found:
             return
         tasks = np.array([unit.task for unit in self._units], dtype=np.int32)
@@ -179,8 +178,6 @@ class Containment:
             new[1:] = (keys[1:] != keys[:-1]) | (of_tasks[1:] != of_tasks[:-1])
             shared, count = np.unique(keys[new], return_counts=True)
             common[size] = ~np.isin(keys, shared[count > max(1.0, COMMON_IN_TASKS * len(self._tasks))])
-            for licence in LICENCES:
-                common[size] &= ~np.isin(keys, _grams(self._ids(words_of(licence)), size)[0])
         self._found = {}
         self._keep(common)
 

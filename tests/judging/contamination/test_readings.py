@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from judging.contamination.licences import MIT
 from judging.contamination.rows import Messages
 from tests.judging.contamination.test_contain import matches, row, said
 
@@ -56,7 +55,6 @@ def test_a_row_is_found_in_other_scripts_listings_and_halves(question: str, answ
             "Lima",
             said("Tell me about Lima and the capital of Chile.", "Lima is large."),
         ),
-        (f"Which licence is this?\n\n{MIT[:300]}", "It is the MIT licence.", said(f"Add a header: {MIT}", "Done.")),
         (
             "Write a script that adds a column.",
             f"{HEADER}print(sum(int(line.split(',')[1]) for line in sys.stdin))",
@@ -65,7 +63,7 @@ def test_a_row_is_found_in_other_scripts_listings_and_halves(question: str, answ
             ),
         ),
     ],
-    ids=["Chinese", "answer of one word", "licence", "imports"],
+    ids=["Chinese", "answer of one word", "imports"],
 )
 def test_a_text_of_another_task_does_not_contain_a_row(question: str, answer: str, messages: Messages) -> None:
     assert matches([row(question, answer)], [messages]) == []
