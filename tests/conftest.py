@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.contenttypes.management import create_contenttypes
+from django.core.cache import cache
 from django.core.management.color import no_style
 from django.core.management.commands.flush import Command as Flush
 from django.core.management.sql import sql_flush
@@ -164,6 +165,13 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     held = connection.connection if connection.vendor == "postgresql" else None
     if held is not None and held.info.transaction_status == TransactionStatus.ACTIVE:
         connection.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache() -> None:
+    """SQLite numbers rows anew: the figures of an earlier test's project would be those of this test's project."""
+    if not settings.CELERY_BROKER_URL.startswith("redis"):  # with Redis the cache is shared with the queue
+        cache.clear()
 
 
 @pytest.fixture(scope="session", autouse=True)

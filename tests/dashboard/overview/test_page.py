@@ -1,7 +1,5 @@
 """The overview: where a new project begins, and what its trajectories say."""
 
-from collections.abc import Iterator
-
 import pytest
 from django.core.cache import cache
 from django.test import Client
@@ -11,13 +9,6 @@ from curation.projects.models import Project
 from tests.factories import make_project, make_run, make_sample, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def uncached() -> Iterator[None]:
-    cache.clear()
-    yield
-    cache.clear()
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def project(client: Client, settings: object, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> Project:
     settings.MEDIA_ROOT = tmp_path  # type: ignore[attr-defined]
     monkeypatch.setattr("curation.runs.engine.dispatch.send_work", lambda *args: None)
-    cache.clear()
     user = make_user("ada")
     client.force_login(user)
     return make_project("acme", user=user)

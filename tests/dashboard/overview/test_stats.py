@@ -40,11 +40,6 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(autouse=True)
-def uncached() -> None:
-    cache.clear()
-
-
 def test_counts_by_bucket_status_and_score() -> None:
     project = make_project()
     for score, bucket in ((0.0, "defeat"), (64.9, "defeat"), (66.0, "refined"), (80.0, "final"), (100.0, "final")):

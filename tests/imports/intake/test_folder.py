@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.core.files.storage import default_storage
 from pytest_django import Settings
 
@@ -49,7 +48,6 @@ CLOCK = Clock()
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    cache.clear()
     CLOCK.now = time.time()
     monkeypatch.setattr(folder, "time", CLOCK)
     return CLOCK
