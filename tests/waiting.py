@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from django.core.servers.basehttp import ThreadedWSGIServer
+
 
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     """Returns when the condition holds; fails the test after `seconds`."""
@@ -15,4 +17,9 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 def until_answered() -> None:
     """Returns when the live server has answered everything that closed tabs have asked of it."""
-    until(lambda: not any("(process_request_thread)" in thread.name for thread in threading.enumerate()))
+    until(lambda: not any(map(_answers, threading.enumerate())))
+
+
+def _answers(thread: threading.Thread) -> bool:
+    """Whether the live server has this thread: those of other servers may wait for a connection that stays open."""
+    return isinstance(getattr(getattr(thread, "_target", None), "__self__", None), ThreadedWSGIServer)
