@@ -196,6 +196,14 @@ def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path, content: byt
         read(written(tmp_path, content))
 
 
+def test_one_object_may_be_nested_as_deeply_as_a_line(tmp_path: Path) -> None:
+    tower = b'{"a":\n' * 500 + b'"b\\nc"' + b"}\n" * 500
+    (row,) = values(read(written(tmp_path, tower)))
+    for _ in range(500):
+        row = row["a"]
+    assert row == "b\nc"
+
+
 def test_gzip_files_in_a_row_are_read_as_one(tmp_path: Path) -> None:
     assert values(read(written(tmp_path, gzip.compress(b'{"a": 1}\n') + gzip.compress(b'{"a": 2}\n')))) == [
         {"a": 1},
