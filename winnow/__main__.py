@@ -4,10 +4,22 @@ The site is Django's usual tree beside this package, or in its folder `server` w
 have names such as `config`, so only this command puts them on the path.
 """
 
-import argparse
+# ruff: noqa: E402 - what is imported is not looked for in the current folder
 import os
-import runpy
 import sys
+
+
+def _is_elsewhere(place: str) -> bool:
+    return os.path.realpath(place) != os.getcwd()  # noqa: PTH109 - pathlib may be a file of the user
+
+
+# `python -m winnow` and PYTHONPATH may name the user's folder, whose `json.py` or `config` is not ours: neither this
+# process nor one that it starts has it on the path.
+sys.path[:] = filter(_is_elsewhere, sys.path)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(_is_elsewhere, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+
+import argparse
+import runpy
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -41,10 +53,9 @@ Data is in ./data; WINNOW_DATA names another folder, PORT another port than 8000
 def main() -> None:
     """Run the command that the arguments name; the exit status is its own."""
     arguments = sys.argv[1:]
-    # `python -m winnow` and PYTHONPATH may name the user's folder, whose `json.py` or `config` is not ours.
-    places = [place for place in sys.path if place and Path(place).resolve() != Path.cwd()]
     # In a clone the client is beside this package.
-    sys.path[:] = places if HERE.parent != SITE or str(SITE) in places else [str(SITE), *places]
+    if HERE.parent == SITE and str(SITE) not in sys.path:
+        sys.path.insert(0, str(SITE))
     # Beside the user's files, not in the folder of an installed package.
     os.environ["WINNOW_DATA"] = str(Path(os.environ.get("WINNOW_DATA") or "data").expanduser().resolve())
     if not arguments:

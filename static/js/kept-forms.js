@@ -10,7 +10,8 @@ const here = `${PREFIX}${user}:${location.pathname}:`;
 const typed = (form) => [...form.querySelectorAll(TYPED)];
 const isChosen = (field) => field.type === "checkbox" || field.type === "radio";
 const valueOf = (field) => isChosen(field) ? field.checked : field.multiple ? [...field.selectedOptions].map((option) => option.value) : field.value;
-const nameOf = (form) => new URL(form.action, location.href).pathname;
+// `form.action` would be a button of that name.
+const nameOf = (form) => new URL(form.getAttribute("action") ?? "", location.href).pathname;
 
 function put(field, value) {
   if (isChosen(field)) field.checked = value;
@@ -21,7 +22,7 @@ function put(field, value) {
 window.addEventListener("submit", (event) => {
   const { target: form } = event;
   const fields = typed(form);
-  if (!user || event.defaultPrevented || form.method !== "post" || !fields.some((field) => field.matches("textarea, [type=text]"))) return;
+  if (!user || event.defaultPrevented || form.method !== "post" || fields.every((field) => isChosen(field) || field.matches("select"))) return;
   const id = crypto.getRandomValues(new Uint32Array(2)).join("-");
   const values = fields.map((field) => [field.name, valueOf(field)]);
   try {

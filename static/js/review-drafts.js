@@ -1,24 +1,11 @@
 // Drafts of the comment, the refined text and the note ([data-draft="name"]): sent to the server while typing, or kept in this
 // browser until the server can be reached again. [data-draft-state] shows where the draft is.
 
-const PREFIX = "winnow-draft:";
+// Another person who uses this browser has other keys.
+const PREFIX = `winnow-draft:${document.body.dataset.user}:`;
 const mine = () => Object.keys(localStorage).filter((name) => name.startsWith(PREFIX));
 const WAIT_MS = 700;
 const RETRY_MS = 10_000;
-
-// Drafts of another person who uses this browser are put aside until that person is back.
-const OWNER = "winnow-drafts-of";
-function putOthersAside() {
-  const { user } = document.body.dataset;
-  const owner = localStorage.getItem(OWNER) ?? user;
-  const move = (key, to) => { localStorage.setItem(to, localStorage.getItem(key)); localStorage.removeItem(key); };
-  if (owner !== user) for (const key of mine()) move(key, `${OWNER}:${owner}:${key}`);
-  const aside = `${OWNER}:${user}:`;
-  for (const key of Object.keys(localStorage).filter((name) => name.startsWith(aside))) move(key, key.slice(aside.length));
-  if (mine().length > 0) localStorage.setItem(OWNER, user);
-  else localStorage.removeItem(OWNER);
-}
-putOthersAside();
 
 let timer = null;
 let sending = null;
@@ -66,7 +53,6 @@ async function post(key, values, signal) {
 function keepHere(key, values) {
   try {
     localStorage.setItem(key, JSON.stringify(values));
-    localStorage.setItem(OWNER, document.body.dataset.user);
     showState("Kept in this browser until the server has it.");
   } catch {
     showState("The draft could not be saved. Copy it before you leave.");

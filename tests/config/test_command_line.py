@@ -29,7 +29,8 @@ def winnow(folder: Path, *words: str, **values: str) -> subprocess.CompletedProc
 @pytest.fixture
 def namesakes(tmp_path: Path) -> None:
     """Packages in the current folder that have the names of ours and of what we import, and end who imports them."""
-    for name in ("sandbox", "judging", "curation", "config", "django", "celery", "pydantic", "httpx"):
+    ours = ("sandbox", "judging", "curation", "config", "manage")
+    for name in (*ours, "django", "celery", "pydantic", "httpx", "argparse", "pathlib", "csv", "email", "json"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(f"raise SystemExit('executed: {name}')")
 
@@ -58,6 +59,16 @@ def test_help_names_the_command_as_it_was_called_and_nothing_in_the_current_fold
 ) -> None:
     done = winnow(tmp_path, "manage", "check", "--help")
     assert done.stdout.startswith("usage: winnow manage check ") and "executed" not in done.stderr
+
+
+@pytest.mark.parametrize("place", ["", ".", "{folder}", "{folder}/../{name}"])
+def test_the_current_folder_is_left_from_the_path_of_all_processes(tmp_path: Path, namesakes: None, place: str) -> None:
+    place = place.format(folder=tmp_path, name=tmp_path.name)
+    script = (
+        "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'import sys, json'], cwd='/').returncode)"
+    )
+    done = winnow(tmp_path, "manage", "shell", "--no-imports", "-c", script, PYTHONPATH=f"{place}{os.pathsep}{ROOT}")
+    assert (done.stdout, done.stderr) == ("0\n", "")
 
 
 def test_a_traceback_can_be_asked_for(tmp_path: Path) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.test import Client
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from curation.labels.models import Label, Question
+from curation.projects.access import access_of
 from curation.projects.models import Project
+from curation.review.decisions.decide import decide
 from curation.review.models import Decision, Draft, Revision
 from curation.samples.models import Sample
 from curation.scenarios.models import Scenario
@@ -20,7 +23,19 @@ from tests.sampled import one_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-EXPECTED = ("401", "404 (Not Found)", "403", "500", "ERR_INTERNET", "htmx:", "draft/", "Response Status", "422")
+EXPECTED = (
+    "401",
+    "404 (Not Found)",
+    "403",
+    "500",
+    "ERR_INTERNET",
+    "htmx:",
+    "draft/",
+    "Response Status",
+    "422",
+    "502",
+    "ERR_FAILED",
+)
 PROXY = "<html><body><form id='proxy'>Accept the terms of this network</form></body></html>"
 
 
@@ -208,6 +223,39 @@ def test_the_typing_of_one_person_is_not_saved_as_another(
     assert "Mine alone" in kept(tab)
 
 
+def test_drafts_of_two_people_in_one_browser_stay_apart(
+    tab: Page, user: User, sample: Sample, project: Project, live_server: LiveServer
+) -> None:
+    """The page of the first is still open when the second works, and both have drafts that no server has."""
+    other = make_member(project, role="admin")
+    at(tab, sample)
+    client = Client()
+    client.force_login(other)
+    theirs = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": live_server.url}
+    mine = tab.context.cookies()
+    tab.context.clear_cookies()
+    tab.context.add_cookies([theirs])  # type: ignore[list-item]
+    second = tab.context.new_page()
+    at(second, sample_of(make_duel(project, king="king", challenger="challenger")))
+    for page, text in ((second, "Of the second"), (tab, "Of the first")):
+        page.route("**/draft/", lambda route: route.abort())
+        type_comment(page, text)
+        expect(page.locator("[data-draft-state]").first).to_have_text("Kept in this browser until the server has it.")
+    second.unroute_all()
+    second.reload()
+    expect(second.locator("#comment")).to_have_value("Of the second")
+    second.wait_for_function("() => !JSON.stringify(localStorage).includes('Of the second')")
+    tab.unroute_all()
+    tab.context.clear_cookies()
+    tab.context.add_cookies(mine)  # type: ignore[arg-type]
+    tab.reload()
+    tab.wait_for_function("() => !JSON.stringify(localStorage).includes('Of the first')")
+    assert dict(Draft.objects.values_list("reviewer", "comment")) == {
+        user.pk: "Of the first",
+        other.pk: "Of the second",
+    }
+
+
 def test_a_sign_in_elsewhere_is_not_noticed(tab: Page, user: User, sample: Sample, live_server: LiveServer) -> None:
     """A new session in another tab has a new CSRF token."""
     at(tab, sample)
@@ -284,3 +332,18 @@ def test_a_form_is_filled_again_after_an_error_page(tab: Page, given: tuple[str,
     with tab.expect_navigation():
         tab.keyboard.press("Control+Enter")
     assert tab.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('winnow-form'))") == []
+
+
+def test_a_field_without_a_type_is_filled_again(tab: Page, user: User, sample: Sample, project: Project) -> None:
+    access = access_of(user, project)
+    assert access is not None
+    decide(access=access, sample_id=sample.pk, action="flag", reason="odd")
+    tab.goto("/p/billing/samples/flags/")
+    note = tab.get_by_label(f"Resolution of the flag of sample {sample.pk}")
+    note.fill("Asked the author")
+    tab.route("**/p/billing/**", lambda route: route.fulfill(status=502, body="broken", content_type="text/html"))
+    with tab.expect_navigation():
+        note.press("Enter")
+    tab.unroute_all()
+    tab.goto("/p/billing/samples/flags/")
+    expect(note).to_have_value("Asked the author")

@@ -11,11 +11,12 @@ worker reads and writes by open folders (`watched.Folder`), never by paths.
 """
 
 import hashlib
+import io
 import logging
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from django.conf import settings
 from django.core.cache import cache
@@ -46,6 +47,24 @@ DONE, FAILED = "done", "failed"
 REASON = ".reason.txt"
 OPTIONS, LONGEST_OPTIONS = "options.json", 1024 * 1024
 ENDINGS_OF_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
+
+
+class AsSeen(io.RawIOBase):
+    """An open file up to the size that it was seen with: who writes to it meanwhile does not hold the worker."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self.size = file, size
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self.size - self._file.tell())
+        return self._file.read(left if size < 0 else min(size, left))
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        is_from_end = whence == io.SEEK_END
+        return self._file.seek(offset + self.size if is_from_end else offset, io.SEEK_SET if is_from_end else whence)
 
 
 def take_files() -> list[Run]:
@@ -89,11 +108,10 @@ def _take(
         with folder.open(name) as file:
             if file is None or WatchedState.of(file.fileno()) != seen:
                 return None  # another process took it, or somebody put something else there
-            if seen.names > 1:
-                raise SourceError(
-                    "The file has a second name (a hard link), so it may be somebody else's. Copy it here."
-                )
-            upload = store_upload(project=project, file=File(file, shown), name=shown)
+            _refuse_second_name(seen)
+            upload = store_upload(
+                project=project, file=File(cast("BinaryIO", AsSeen(file, seen.size)), shown), name=shown
+            )
             if WatchedState.of(file.fileno()) != seen:
                 default_storage.delete(upload)
                 return None
@@ -108,16 +126,22 @@ def _take(
             if not AuditEntry.objects.filter(project=project, action=TAKEN, data=data).exists():
                 record(actor=None, project=project, action=TAKEN, subject=shown[-200:], data=data)
     except (SourceError, Problem) as refused:
-        _move(folder, name, FAILED, refused.detail if isinstance(refused, Problem) else str(refused))
+        _move(folder, name, seen, FAILED, refused.detail if isinstance(refused, Problem) else str(refused))
         return None
-    _move(folder, name, DONE, f"Run {before.pk} has imported this content." if before else "")
+    _move(folder, name, seen, DONE, f"Run {before.pk} has imported this content." if before else "")
     return None if before else run
+
+
+def _refuse_second_name(seen: WatchedState) -> None:
+    if seen.names > 1:
+        raise SourceError("The file has a second name (a hard link), so it may be somebody else's. Copy it here.")
 
 
 def _options(folder: WatchedFolder) -> dict[str, Any]:
     """Return the options of a folder's imports. Raises `Problem` for a file that has none."""
-    if OPTIONS not in dict(folder.files()):
+    if (seen := dict(folder.files()).get(OPTIONS)) is None:
         return {}
+    _refuse_second_name(seen)
     with folder.open(OPTIONS) as file:
         found = read_json(file.read(LONGEST_OPTIONS) if file else b"", path=OPTIONS)
     if not isinstance(found, dict):
@@ -150,8 +174,9 @@ def _run_of(project: Project, kind: str, digest: str) -> Run | None:
     return Run.objects.filter(pk__in=[entry.data["run"] for entry in taken]).first()
 
 
-def _move(folder: WatchedFolder, name: str, into: str, reason: str) -> None:
-    """Move a file into a folder beside it, under a free name, and write the reason beside it. One in `done/` stays."""
+def _move(folder: WatchedFolder, name: str, seen: WatchedState, into: str, reason: str) -> None:
+    """Move a file into a folder beside it, under a free name, and write the reason beside it. One in `done/` stays, and
+    another file that has the name meanwhile: the next sweep takes that."""
     if folder.name == DONE:
         if into == FAILED:
             reason = f"The file was written to after it had been imported, and cannot be read again. {reason}"
@@ -160,6 +185,9 @@ def _move(folder: WatchedFolder, name: str, into: str, reason: str) -> None:
     try:
         with folder.enter(into, create=True) as target:
             free = folder.move(name, target)
+            if target.inode_of(free) != seen.inode:
+                target.move(free, folder)
+                return
             if reason:
                 _explain(target, free, reason)
     except FileNotFoundError:

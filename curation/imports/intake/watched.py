@@ -121,6 +121,9 @@ class WatchedFolder:
         os.rename(name, free, src_dir_fd=self.descriptor, dst_dir_fd=target.descriptor)
         return free
 
+    def inode_of(self, name: str) -> int:
+        return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False).st_ino
+
     def write(self, name: str, text: str) -> None:
         """Write a new file in place of one with that name, if there is one."""
         with suppress(FileNotFoundError):
@@ -130,10 +133,9 @@ class WatchedFolder:
 
     def _has(self, name: str) -> bool:
         try:
-            os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            return self.inode_of(name) >= 0
         except FileNotFoundError:
             return False
-        return True
 
     def _entries(self) -> list[tuple[str, os.stat_result]]:
         """Its entries by name, without hidden names. Names that vanish meanwhile are omitted, an error is logged."""

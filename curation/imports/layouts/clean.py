@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import reduce
 from typing import Any
 
 import orjson
@@ -9,7 +10,8 @@ import orjson
 from curation.imports.sources.rows import RowRefused
 
 LARGEST_INTEGER = 2**63 - 1
-DEEPEST = 64
+# orjson writes 254 levels. A row becomes a part of other documents, which have the rest.
+DEEPEST, WRITTEN = 200, 254
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -17,10 +19,10 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 def clean(value: Any, path: str) -> tuple[Any, list[str]]:
     """Return the value, and the paths of the texts that had such characters, with `[]` for the items of lists.
 
-    Raises `RowRefused` for a number of more than 64 bits and for more than 64 levels of nesting.
+    Raises `RowRefused` for a number of more than 64 bits and for more than `DEEPEST` levels of nesting.
     """
     try:
-        written = orjson.dumps(value)
+        written = orjson.dumps(reduce(lambda inner, _: [inner], range(WRITTEN - DEEPEST), value))
     except orjson.JSONEncodeError:  # half a surrogate pair, a large number, deep nesting
         written = b""
     # Nearly every row is known as clean by how it is written: this is twenty times as fast as to look at each text.

@@ -77,7 +77,7 @@ def _parsed(content: bytes) -> Any:
         return parse_inner(content)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(content)
+            return json.loads(content.decode())
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
 

@@ -111,7 +111,7 @@ def decode(raw: Raw) -> SourceRow | BadRow:
     except orjson.JSONDecodeError as error:
         try:
             # Python's own parser takes half surrogates, which readers replace, and numbers that JSON does not have.
-            value = json.loads(raw.text, parse_constant=lambda name: None)
+            value = json.loads(raw.text.decode(), parse_constant=lambda name: None)
         except (ValueError, RecursionError):
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
     if isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() & _SPEAKER for one in value):

@@ -16,36 +16,48 @@ import httpx
 from pydantic import JsonValue
 
 LONGEST_WAIT = 600.0
-# OpenAI's codes and those of gateways. Without one, the words must be about money: Google calls a limit per minute a
-# quota too.
-QUOTA_CODES = frozenset(
-    {
-        *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "budget_exceeded"),
-        *("insufficient_balance", "insufficient_credits", "insufficient_funds", "quota_exhausted", "arrearage"),
-        *("insufficientquota", "insufficient_user_quota", "pre_consume_token_quota_failed", "not_enough_balance"),
-        *("exceeded_current_quota_error", "allocationquota.freetieronly", "accountoverdueerror", "billing_disabled"),
-        *("credit_limit_exceeded", "credits_exhausted", "payment_required"),
-        *("1008", "1113"),  # MiniMax's and Zhipu's
-    }
+# An account is empty if a sentence says what is short and that it is short. A code says it in the same words:
+# `AccountOverdueError`. Of "quota" alone that is not known: Google calls a limit per minute a quota too.
+MONEY = (
+    r"(?:(?<!load )(?<!load-)balance|credits?(?! card)|funds|wallet|budget|subscription|billing|bill|invoices?|payment"
+    r"|prepayment|api usage limits?|usage limits?|spend(?:ing)? (?:limit|cap|budget|quota)|resource pack(?:age)?"
+    r"|free (?:tier|quota|trial|allocation|allowance)|(?:free|trial|monthly|daily|volume)(?: \w+){0,2} quota|trial)"
 )
-MONEY = r"(?:balance|credits?|funds|budget|subscription|spend(?:ing)? limit|free (?:tier|quota)|api usage limits?)"
-SPENT = r"(?:insufficient|exhausted|exceeded|depleted|overdue|negative|in arrears|expired|hit)"
+SHORT = (
+    r"(?:not enough|exhausted|exceeded|depleted|negative|expired|ended|hit|reached|over|used (?:up|all)|empty|past.due"
+    r"|(?:out|short) of|r[au]n out|too low|suspended|inactive|not active|unpaid|overdue|is \$?0(?:\.0+)?)"
+)
 QUOTA_WORDS = re.compile(
-    rf"\b(?:{SPENT}|not enough|(?:out|short) of|over|used (?:up|all)|reached|requires more|suspended|no|any|0|zero)\b"
-    rf"[^.!]{{0,40}}\b{MONEY}\b"
-    rf"|\b{MONEY}\b[^.!]{{0,40}}\b(?:{SPENT}|too low|used up|reached)\b|\baccount is suspended\b|insufficient\W+quota"
-    r"|\brequires billing\b|\bbilling (?:is |has been )?(?:disabled|suspended|not (?:enabled|active))\b|\bunpaid\b"
-    r"|\bkey limit exceeded\b|\bout of tokens\b"
-    r"|\b(?:recharge|top.?up) (?:your|the) (?:account|balance|wallet)\b|\bapi calls ?(?:/|per|a) ?month\b"
-    r"|\bper.month (?:request|token) limit\b|余额不足|欠费|额度(?:已)?(?:不足|用尽|用完|耗尽)",
+    rf"\b{SHORT}\b[^.!]{{0,40}}\b{MONEY}\b|\b{MONEY}\b[^.!]{{0,40}}\b(?:{SHORT}|insufficient|disabled)\b"
+    rf"|\binsufficient (?:\w+ ){{0,2}}{MONEY}\b|\brequires? (?:more )?(?:credits?|billing)\b|\bbalance required\b"
+    r"|\b(?:no|any|0|zero) (?:\w+ ){0,2}(?:credits?|balance|funds|money)\b|\b(?:credits?|balance): \$?0(?:\.0+)?\b"
+    r"|\b(?:insufficient|no|not enough|out of|exhausted|used (?:up|all)) (?:\w+ ){0,4}quota\b"
+    r"|\bquota (?:is |has been )?(?:insufficient|not enough|exhausted|used up|depleted)\b"
+    r"|\boverdue\b|\bpast.due\b|\barrear(?:s|age)\b|\bdelinquent\b|\bunpaid\b|\bnot (?:been )?purchased\b"
+    r"|\b(?:account|service)\b.{0,20}\b(?:suspended|paused)\b|\bkey limit exceeded\b|\bout of tokens\b"
+    r"|\bfail(?:ed|ure) to pay\b|\bnon.?payment\b|\binvalid.payment"
+    r"|\bapi calls ?(?:/|per|a) ?month\b|\bper.month (?:request|token) limit\b"
+    r"|(?:余额|余量|额度|资源包)[^。，]{0,12}(?:不足|用尽|用完|耗尽|失败)|欠费",
     re.IGNORECASE,
 )
-# What an error costs is no lack of it.
-UNCHARGED = re.compile(
-    r"\b(?:no|0|zero) (?:\w+ ){0,2}(?:credits?|balance|funds) (?:is|are|was|were|has been|have been|will be)"
-    r" (?:charged|billed|deducted|used|consumed)\b|\bnot (?:be )?(?:charged|billed) (?:for )?any credits?\b",
+QUOTA_CODES = re.compile(
+    r"\bcurrent quota\b|\bfree tier only\b|\b(?:credit|billing|budget|payment) (?:limit|error|hard|required)\b"
+)
+# What to pay for more is said of limits too.
+PAY = re.compile(
+    r"\b(?:recharge|top.?up)\b|\b(?:add|enter|register|update|provide) (?:\w+ ){0,2}payment\b|充值", re.IGNORECASE
+)
+# A limit that ends by itself, a size of this request, and what an error costs.
+OF_LIMIT = re.compile(
+    r"\brate.?limit|\btoo many requests|concurren|\b[rt]pm\b|(?:\b(?:per|this|an?)[ -]|/ ?|\b\d+[ -]?)"
+    r"(?:s|sec|second|min|minute|h|hour)s?\b|\bthinking\b|\breasoning\b|_tokens\b|频率",
     re.IGNORECASE,
 )
+QUOTED = re.compile(r"(?P<mark>[`'\"])[\w.\[\]-]+(?P=mark)")  # the name of a field or a model
+UNCHARGED = re.compile(r"\b(?:is|are|was|were|be|been) (?:charged|billed|deducted|used|consumed)\b", re.IGNORECASE)
+SENTENCE = re.compile(r"(?<=[.!?;])\s|[\n。！；]")
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[\W_]+")
+CODES = frozenset({"code", "type", "status", "reason", "errorcode"})
 OK, PAYMENT_REQUIRED = 200, 402
 MARKUP = re.compile(r"<(script|style)\b.*?</\1\s*>|<!--.*?-->|<[^>]*>", re.DOTALL | re.IGNORECASE)
 MOST_TEXT, LONGEST_TEXT, MOST_PARTS = 5_000, 400, 1_000
@@ -88,33 +100,48 @@ def refusal_of(status: int, headers: httpx.Headers, content: bytes) -> ModelRefu
     try:
         body: JsonValue = json.loads(content)
     except (ValueError, RecursionError):
-        words, codes, texts = _plain_text(content), set[str](), list[tuple[str, str]]()
+        words, texts = _plain_text(content), list[tuple[str, str]]()
         words = f"the answer is not JSON: {words}" if status == OK else words
     else:
-        words, codes = _read(body)
         texts = [(name.lower(), text) for name, text in _texts(body)]
+        words = _words(body, texts)
+    codes = {text for name, text in texts if name.replace("_", "") in CODES}
     stated = _wait(_stated(headers, texts, words))
     wait = _wait(_resets(headers, texts)) if stated is None and status == TOO_MANY else stated
-    is_code = status == PAYMENT_REQUIRED or not QUOTA_CODES.isdisjoint(codes)
-    is_about_money = stated is None and status < 500 and QUOTA_WORDS.search(UNCHARGED.sub("", words)) is not None
+    is_code = status == PAYMENT_REQUIRED or str(PAYMENT_REQUIRED) in codes or any(map(_is_empty_by_code, codes))
+    is_about_money = stated is None and status < 500 and says_empty(words)
     return ModelRefusal(words, wait, is_code or is_about_money)
 
 
-def _read(body: JsonValue) -> tuple[str, set[str]]:
-    """The words of a body, and the codes that it gives beside them. Without a field of the usual names, all sentences
-    in it are its words."""
+def _is_empty_by_code(code: str) -> bool:
+    words = CAMEL.sub(" ", code[:LONGEST_TEXT]).lower()
+    return bool(QUOTA_WORDS.search(words) or QUOTA_CODES.search(words)) and not OF_LIMIT.search(words)
+
+
+def says_empty(words: str) -> bool:
+    """Whether the words of a refusal say that the account has no credit."""
+    sentences = SENTENCE.split(QUOTED.sub("", words[:MOST_TEXT]))
+    limits = [OF_LIMIT.search(text) is not None for text in sentences]
+    if any(PAY.search(text) for text in sentences) and not any(limits):
+        return True
+    said = (text for text, is_limit in zip(sentences, limits, strict=True) if not (is_limit or UNCHARGED.search(text)))
+    return any(QUOTA_WORDS.search(text) for text in said)
+
+
+def _words(body: JsonValue, texts: Sequence[tuple[str, str]]) -> str:
+    """The words of a body. Without a field of the usual names, all sentences in it are its words."""
     one = body[0] if isinstance(body, list) and body else body  # Google's
     error = (one.get("error") or one) if isinstance(one, dict) else one
     if not isinstance(error, dict):
-        return (error if isinstance(error, str) else ""), set()
-    codes = {str(error.get(name)).lower() for name in ("code", "type", "status") if error.get(name)}
+        return error if isinstance(error, str) else ""
     words = next((text for name in ("message", "detail", "msg", "error") if (text := _text(error.get(name)))), "")
     if TRACEBACK in words:
         words = words.strip().splitlines()[-1]
-    words = words or "; ".join(text.strip() for _, text in _texts(body) if " " in text.strip())[:LONGEST_TEXT]
+    sentences = (text.strip() for _, text in texts if " " in text.strip() or not text.isascii())
+    words = words or "; ".join(sentences)[:LONGEST_TEXT]
     metadata = error.get("metadata")
     behind = _text(metadata.get("raw")) if isinstance(metadata, dict) else ""  # the upstream error of a gateway
-    return ": ".join(part for part in (words, behind) if part), codes
+    return ": ".join(part for part in (words, behind) if part)
 
 
 def _text(value: JsonValue) -> str:

@@ -17,7 +17,7 @@ from decimal import Decimal
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from curation.llm.client.refusals import ModelRefusal
+from curation.llm.client.refusals import PAYMENT_REQUIRED, ModelRefusal, says_empty
 from curation.llm.client.tokens import Tokens
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -356,4 +356,4 @@ def status_of(error: JsonValue) -> int:
             return 429
         if isinstance(value, str) and value in STATUSES:
             return STATUSES[value]
-    return 500
+    return PAYMENT_REQUIRED if says_empty(words_of(error)) else 500

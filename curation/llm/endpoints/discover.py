@@ -5,13 +5,13 @@ import os
 from urllib.parse import urlsplit
 
 import httpx
-import orjson
 
 from curation.llm.endpoints.check import check_base_url
 from curation.llm.endpoints.keys import why_refused
 from curation.web.outbound.addresses import MODELS
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.problems import Invalid, Unavailable
+from curation.web.text.json_size import parse_inner
 
 TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024
@@ -101,8 +101,8 @@ def _key_headers(style: str, key: str) -> dict[str, str]:
 
 def _ids(body: bytes) -> set[str]:
     try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        document = parse_inner(body)
+    except ValueError:
         raise Unavailable("The server's list of models is not JSON.", code="model_server") from None
     rows = document.get("data") if isinstance(document, dict) else document
     if not isinstance(rows, list):

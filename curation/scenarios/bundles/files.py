@@ -10,12 +10,11 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
-import orjson
-
 from curation.imports.sources.open import open_path
 from curation.imports.sources.rows import BadRow, SourceError, SourcePosition
 from curation.scenarios.bundles.task_reader import TaskReader, task_roots
 from curation.scenarios.models import Scenario, ScenarioQuerySet
+from curation.web.text.json_size import parse_inner
 
 FOLDER = "scenarios"
 # Characters that some file system does not allow in a name, or that would lead out of the folder.
@@ -125,6 +124,6 @@ def _in_file(source: Path) -> Iterator[BundleFile]:
 
 def _read(path: str, data: bytes) -> BundleFile:
     try:
-        return BundleFile(path, orjson.loads(data))
-    except orjson.JSONDecodeError as error:
+        return BundleFile(path, parse_inner(data))
+    except ValueError as error:
         return BundleFile(path, None, f"not JSON: {error}")

@@ -4,11 +4,10 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-import orjson
-
 from curation.imports.sources.files import SourceFiles
 from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.scenarios.bundles.harbor import FAMILY, TaskPart
+from curation.web.text.json_size import parse_inner
 from sandbox.harbor.tasks import CONFIG, MAX_BYTES, MAX_FILES, TaskFile, TaskRefused, read_task
 from sandbox.harbor.terminal_bench import TASK as TASK_YAML
 from sandbox.harbor.terminal_bench import harbor_files
@@ -80,12 +79,12 @@ class TaskReader:
             with self._files.open(name) as file:
                 content = file.read(LONGEST_REGISTRY)
             try:
-                for dataset in orjson.loads(content):
+                for dataset in parse_inner(content):
                     source = f"{dataset['name']}@{dataset['version']}"[:200]
                     for task in dataset["tasks"]:
                         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), task["path"]))
                         yield f"{path}/", source
-            except (orjson.JSONDecodeError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError):
                 continue  # a file of another kind with this name
 
 

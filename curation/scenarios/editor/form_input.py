@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from django.http import QueryDict
 
 from curation.scenarios.bundles.document import MARKS
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid
+from curation.web.text.json_size import parse_inner
 
 AXIS = "axes__"
 
@@ -94,15 +94,15 @@ def _lf(post: QueryDict, name: str) -> str:
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        found = parse_inner(text)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 
 
 def _where(text: str) -> str:
     try:
-        orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        parse_inner(text)
+    except ValueError as error:
         return f": {error}"
     return ""

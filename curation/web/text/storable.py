@@ -56,6 +56,8 @@ def read_json(text: str | bytes, *, path: str = "") -> Any:
     """
     refuse_many_values(text)
     try:
+        # Python's parser takes UTF-16 as well, in which values cannot be counted.
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         value = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
         raise Invalid.fields([FieldError(path, TOO_DEEP)]) from None

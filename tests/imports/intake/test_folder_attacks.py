@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from django.core.files.storage import default_storage
 
 from curation.imports.intake import folder
 from curation.imports.row_kinds import import_kind
+from curation.imports.sources.open import Opened, open_stored
 from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
 from tests.imports.bringing import as_lines, chat
@@ -53,6 +55,57 @@ def test_a_hard_link_is_not_read(watched: Path, project: Project, outside: Path)
     sweep()
     nothing_happened(outside)
     assert "a second name (a hard link)" in (watched / "failed" / "file.jsonl.reason.txt").read_text()
+
+
+def test_options_are_not_those_of_another_file(watched: Path, project: Project, outside: Path) -> None:
+    (outside / "secret.json").write_text('{"password": "hunter2"}')
+    os.link(outside / "secret.json", watched / "options.json")
+    (watched / "file.jsonl").write_bytes(SECRET)
+    sweep()
+    assert not Run.objects.exists()
+    reason = (watched / "failed" / "file.jsonl.reason.txt").read_text()
+    assert "a second name (a hard link)" in reason and "password" not in reason
+
+
+@pytest.mark.parametrize("first", [SECRET, b"\x89PNG"])
+def test_a_file_that_replaces_one_before_its_move_is_imported(
+    watched: Path, project: Project, outside: Path, monkeypatch: pytest.MonkeyPatch, first: bytes
+) -> None:
+    path = watched / "file.jsonl"
+    path.write_bytes(first)
+    true = open_stored
+
+    def change(upload: str) -> AbstractContextManager[Opened]:
+        if path.read_bytes() == first:
+            (watched.parent / "new").write_bytes(as_lines([chat(2)]))
+            (watched.parent / "new").replace(path)
+        return true(upload)
+
+    monkeypatch.setattr(folder, "open_stored", change)
+    sweep()
+    assert "file.jsonl" in names(watched)
+    sweep()
+    assert names(watched / "done") == ["file.jsonl"]
+    with default_storage.open(Run.objects.latest("pk").params["upload"]) as upload:
+        assert upload.read() == as_lines([chat(2)])
+
+
+def test_a_file_that_grows_without_end_holds_no_worker(
+    watched: Path, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = watched / "file.jsonl"
+    path.write_bytes(SECRET)
+
+    class Growing(folder.AsSeen):
+        def read(self, size: int = -1) -> bytes:
+            with path.open("ab") as more:
+                more.write(b" " * 1024)
+            assert path.stat().st_size < 100_000, "it is read for ever"
+            return super().read(size)
+
+    monkeypatch.setattr(folder, "AsSeen", Growing)
+    sweep()
+    assert not Run.objects.exists() and "file.jsonl" in names(watched)
 
 
 @pytest.mark.parametrize("into", ["done", "failed"])

@@ -4,6 +4,7 @@ import gzip
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -194,6 +195,15 @@ def test_a_damaged_gzip_is_read_up_to_the_damage(tmp_path: Path) -> None:
 def test_a_file_of_another_kind_is_refused_in_words(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(SourceError, match=said):
         read(written(tmp_path, content))
+
+
+def test_one_object_may_be_nested_as_deeply_as_a_line(tmp_path: Path) -> None:
+    tower = b'{"a":\n' * 500 + b'"b\\nc"' + b"}\n" * 500
+    (found,) = values(read(written(tmp_path, tower)))
+    inner: Any = found
+    for _ in range(500):
+        inner = inner["a"]
+    assert inner == "b\nc"
 
 
 def test_gzip_files_in_a_row_are_read_as_one(tmp_path: Path) -> None:

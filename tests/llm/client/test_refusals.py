@@ -106,6 +106,71 @@ def test_words_tell_whether_the_quota_is_spent(status: int, message: str, is_spe
     assert refusal_of(status, httpx.Headers({"ratelimit-reset": "20"}), body).is_out_of_quota is is_spent
 
 
+def error(message: str, **codes: str | int) -> dict[str, Any]:
+    return {"error": {"message": message, **codes}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"code": "Arrearage", "message": "Please make sure your account is in good standing."}),
+        (400, {"code": "PostpaidBillOverdue", "message": "Access denied."}),
+        (403, {"code": "CommodityNotPurchased", "message": "Access denied."}),
+        (403, {"code": 403, "reason": "NOT_ENOUGH_BALANCE", "message": "forbidden"}),
+        (403, error("Forbidden", code="InsufficientBalance")),
+        (403, error("Forbidden", type="credit_balance_too_low")),
+        (403, error("Ask your admin", type="billing_error")),
+        (403, error("The account is in arrears", code="account_overdue")),
+        (429, error("Your account has exhausted its free trial quota for the model.", code="QuotaExceeded")),
+        (429, error("The set limit is reached, and the model service has been paused.", code="SetLimitExceeded")),
+        (200, {"Response": {"Error": {"Code": "X", "Message": "资源包余量已用尽，请购买资源包"}}}),
+        (200, {"Response": {"Error": {"Code": "ResourceUnavailable.InArrears", "Message": "stop"}}}),
+        (200, {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}),
+        (200, error("stop", code=402)),
+        (403, {"success": False, "errors": [{"code": 2021, "message": "Insufficient credits"}]}),
+        (429, {"errors": [{"code": 4006, "message": "You have used up your daily free allocation of 10,000 neurons"}]}),
+        (412, {"status": "failure", "message": "Usage limits exhausted for this key"}),
+        (403, error("The account is suspended due to failure to pay past invoices")),
+        (400, error("Your organization has reached its monthly spend cap", code="blocked_api_access")),
+        (401, {"detail": "Inactive subscription or usage limit reached"}),
+        (403, {"detail": {"error": "inference prohibited, please enter a payment method in your dashboard"}}),
+        (403, {"message": "Out of call volume quota. It will be replenished in 1.12:00:00."}),
+        (403, error("The billing account of the project is disabled in state delinquent")),
+        (403, error("预扣费额度失败, 用户剩余额度: $0.10")),
+        (403, {"errors": [{"code": "token_quota_reached", "message": "The monthly token quota has been reached"}]}),
+        (403, error("Your payment is past due")),
+        (403, error("Your free trial has ended. Add a payment method to continue.")),
+        (403, {"message": "Remaining credits: 0"}),
+    ],
+)
+def test_an_empty_account_is_told_by_its_words_and_codes(status: int, body: Any) -> None:
+    assert refusal_of(status, httpx.Headers(), json.dumps(body).encode()).is_out_of_quota
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, error("The thinking budget is exceeded: 40000 is over the maximum of 32768")),
+        (400, error("The prompt contains a credit card number, which exceeded the policy")),
+        (400, error("Invalid value: 'budget' is over the maximum")),
+        (400, error("tool payment failed validation: 'amount' is required")),
+        (403, error("Insufficient permissions to access the billing API")),
+        (403, error("This model is not part of your subscription")),
+        (404, error("The model `credit-7b` does not exist or has ended")),
+        (429, error("You have reached the concurrency limit of your subscription")),
+        (429, error("Rate limit exceeded: the free tier allows 3 requests per minute")),
+        (429, error("Rate limit exceeded, add credits to increase your limit. Or top up.")),
+        (429, error("Usage limit reached for 5 hours. Your limit will reset at 10:00:00", code="1308")),
+        (429, error("Tokens per minute limit exceeded", param="quota", code="token_quota_exceeded")),
+        (429, {"code": "Throttling.AllocationQuota", "message": "Allocated quota exceeded, please ask for more."}),
+        (429, error("Resource has been exhausted (e.g. check quota).", status="RESOURCE_EXHAUSTED")),
+        (507, error("disk quota exceeded, budget exhausted")),
+    ],
+)
+def test_other_limits_are_no_empty_account(status: int, body: Any) -> None:
+    assert not refusal_of(status, httpx.Headers(), json.dumps(body).encode()).is_out_of_quota
+
+
 @pytest.mark.parametrize("body", [b"%s", b'{"detail": "%s"}'])
 def test_a_traceback_is_its_last_line(body: bytes) -> None:
     traceback = b"Traceback (most recent call last):\n  File x.py, line 1\nValueError: bad input"

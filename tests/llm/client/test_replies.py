@@ -120,6 +120,7 @@ def test_a_failure_in_the_last_event_is_one_of_the_answer(model_server: ModelSer
     ("more", "kind", "words"),
     [
         ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, OutOfQuota, "balance"),
+        ({"error": {"message": "Add credits: none are left, and no balance"}}, OutOfQuota, "credits"),
         ({"prompt_feedback": {"block_reason": "SAFETY"}}, HalfAnswer, "blocked: SAFETY"),
         ({"message": "the model is overloaded"}, Transient, "overloaded"),
         ({}, Transient, "no choices"),

@@ -158,6 +158,21 @@ def test_bad_documents_are_named_and_the_others_arrive(project: Project) -> None
     assert "as samples" in bad_rows(bring(project, "trajectories", [pair, row(3, solved=True)]))["row 1"]
 
 
+def test_a_row_that_is_nested_too_deeply_is_no_end_of_the_import(project: Project) -> None:
+    """As a step it is deeper than JSON is written."""
+    rows = []
+    for number, levels in enumerate((150, 248), start=1):
+        tower: object = 1
+        for _ in range(levels):
+            tower = {"a": tower}
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": tower}}
+        messages = row(number, solved=True)["messages"]
+        rows.append({"messages": [messages[0], {"role": "assistant", "content": "", "tool_calls": [call]}]})
+    run = bring(project, "trajectories", rows)
+    assert (run.state, run.result["trajectories"]) == ("succeeded", 1)
+    assert ["levels of nesting" in reason for reason in bad_rows(run).values()] == [True]
+
+
 def test_every_file_of_an_archive_is_in_the_account(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 1)
     files = {"a.jsonl": json.dumps(row(1, solved=True)).encode(), "b.jsonl": json.dumps(row(2, solved=False)).encode()}

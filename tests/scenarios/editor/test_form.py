@@ -169,6 +169,11 @@ class TestTabs:
         assert answer.status_code == 422
         assert '{"name": "half' in page and "not a JSON object" in page
 
+    def test_json_with_too_many_values_is_not_parsed(self, client: Client, project: Project) -> None:
+        bomb = '{"name": [' + "[]," * 700_000 + "[]]}"
+        answer = client.post(reverse("scenario-new", args=["shell"]), {"as": "json", "json": bomb, "then": "save"})
+        assert answer.status_code == 422 and "more than 1,000,000 values" in answer.content.decode()
+
     def test_a_refusal_of_json_names_the_path(self, client: Client, project: Project) -> None:
         url = reverse("scenario-new", args=["shell"])
         answer = client.post(url, {"as": "json", "json": '{"name": "x", "colour": 1}', "then": "save"})

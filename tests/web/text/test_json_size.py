@@ -31,6 +31,13 @@ def test_too_many_values_are_refused_at_once(name: str, as_text: bool) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_values_are_not_hidden_in_another_encoding(encoding: str) -> None:
+    """`∀` has the byte of a quotation mark: all after it would be a string without an end."""
+    with pytest.raises(Problem, match="not JSON"):
+        read_json(("{" + '"∀":[' + "1," * 2_000 + "1]}").encode(encoding))
+
+
 def test_as_many_as_are_allowed_are_read_soon() -> None:
     body = b"[" + b"[]," * (MOST_VALUES // 2 - 2) + b"[]]"
     began = time.process_time()
