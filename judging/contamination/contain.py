@@ -5,7 +5,8 @@ are Few-Shot Learners" (2020), appendix C, compare 13-grams and leave out those 
 have; lm-evaluation-harness took 13 from there. N. Lambert et al., "Tülu 3" (2024), compare 8-grams and call a row
 contaminated from half of its tokens on. Here rows of 40 words or more have 13-grams, and half of them decide. A single
 changed word would take most of those of a shorter row away: it has 8-grams, of which six in ten decide from 26 words
-on, and half below. In scripts without blanks a sign is a word.
+on, and half below. In scripts without blanks a sign is a word. A multiple-choice question is found by the text before
+its options together with all of these, in any order.
 """
 
 import re
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.contamination.normalise import readable, task_of
+from judging.contamination.options import multiple_choice
 from judging.contamination.rows import ComparedRow
 from judging.contamination.words import WORD, readings, without_headers, words_of
 
@@ -52,11 +54,12 @@ class Contained:
 @dataclass(slots=True)
 class _Unit:
     """A text of a held-out row: its prompt, its task, or its answer. `answer` are words that must be found as well, one
-    word near by. `needed` of the `grams` that count decide."""
+    word near by, and so must all `parts`. `needed` of the `grams` that count decide."""
 
     row: int
     task: int
     answer: Sequence[str]
+    parts: Sequence[str]
     grams: int
     needed: float
 
@@ -78,9 +81,8 @@ class Containment:
     def add(self, row: ComparedRow) -> None:
         begin = row.prompt.find(row.opening) if row.opening else 0
         task = task_of(row.opening)
-        asked, named, answer = (
-            self._split(text) for text in (_ROLE.sub(" ", row.prompt[max(0, begin) :][:LONGEST]), task, row.answer)
-        )
+        prompt = _ROLE.sub(" ", row.prompt[max(0, begin) :][:LONGEST])
+        asked, named, answer = (self._split(text) for text in (prompt, task, row.answer))
         number, units = self._tasks.setdefault(task, len(self._tasks)), len(self._units)
         if MIDDLE_FROM <= len(asked) < LONG_FROM:
             self._add_unit(number, asked, SHORT, needed=MIDDLE_CONTAINED_FROM)
@@ -97,6 +99,9 @@ class Containment:
             self._add_unit(number, named, len(named), answer)
         if len(answer) >= LONG_ANSWER:
             self._add_unit(number, answer, LONG)
+        if choice := multiple_choice(readable(prompt, self._volatile), row.answer):
+            stem = self._split(choice.stem)
+            self._add_unit(number, stem, min(SHORT, len(stem)), parts=choice.parts)
         self._rows += 1
         self.whole_only += len(self._units) == units
 
@@ -130,6 +135,8 @@ class Containment:
             share = len(places) / known.grams
             if share < known.needed or f" {' '.join(known.answer)} " not in (said if known.answer else "  "):
                 continue
+            if any(f" {part} " not in said for part in known.parts):
+                continue
             if len(known.answer) == 1 and known.answer[0] not in words[max(places) : max(places) + NEAR]:
                 continue
             if known.row not in best or best[known.row].share < share:
@@ -149,7 +156,13 @@ class Containment:
         return hits
 
     def _add_unit(
-        self, task: int, words: Sequence[str], size: int, answer: Sequence[str] = (), needed: float = CONTAINED_FROM
+        self,
+        task: int,
+        words: Sequence[str],
+        size: int,
+        answer: Sequence[str] = (),
+        parts: Sequence[str] = (),
+        needed: float = CONTAINED_FROM,
     ) -> None:
         for word in words:
             self._words.setdefault(word, len(self._words) + 1)
@@ -158,7 +171,7 @@ class Containment:
         keys, owners = self._found.setdefault(size, (array("Q"), array("i")))
         keys.extend(grams.tolist())
         owners.extend(repeat(len(self._units), len(grams)))
-        self._units.append(_Unit(self._rows, task, answer, len(grams), needed))
+        self._units.append(_Unit(self._rows, task, answer, parts, len(grams), needed))
 
     def _settle(self) -> None:
         """Sort the added n-grams, and drop those that many held-out tasks share."""

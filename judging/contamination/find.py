@@ -21,6 +21,7 @@ from judging.contamination.normalise import (
     normalised,
     task_of,
 )
+from judging.contamination.options import multiple_choice
 from judging.contamination.rows import ComparedRow, TrainingRow
 from judging.contamination.similar import (
     SIMILAR_FROM,
@@ -86,6 +87,11 @@ class _Compared:
     @cached_property
     def plain_answer(self) -> str:
         return normalise([self.answer], FOR_ANSWERS, volatile=self._volatile)[0]
+
+    @cached_property
+    def is_label(self) -> bool:
+        """Whether the answer is one word, and the first paragraph may be a template's: others follow it."""
+        return len(self.answer.split()) < 2 and self.task != " ".join(self.row.opening.split())
 
     @cached_property
     def words(self) -> str:
@@ -236,6 +242,8 @@ class _Search:
         for number in sorted(clean):
             row = self._rows[number]
             is_common = len(row.answer.split()) < SHORT_ANSWER or len(self._tasks[row.answer_key]) >= COMMON_FROM
+            # An option of a question may be one of others.
+            is_common = is_common or multiple_choice(row.prompt, row.answer) is not None
             for match in self._answers[number]:
                 levels = (Level.COMMON,) if is_common else (Level.ANSWER, *match.levels)
                 yield replace(match, levels=levels)
@@ -255,12 +263,14 @@ class _Search:
             levels |= self._steps(one.asked, [one.prompt], [other.prompt], FOR_PROMPTS)
         elif one.words == other.words and len(one.words.split()) >= FEWEST_WORDS:
             levels.add(Level.SIMILAR)  # under other instructions
-        same_task = one.task == other.task or (one.row.task_id != "" and one.row.task_id == other.row.task_id)
+        same_id = one.row.task_id != "" and one.row.task_id == other.row.task_id
+        same_task = one.task == other.task or same_id
         same_words = one.plain_answer == other.plain_answer
         if same_words and not same_answer and (levels or same_task):
             levels |= self._steps(one.answer_key, [one.answer], [other.answer], FOR_ANSWERS)
         if same_words and same_task:
-            levels.add(Level.TASK_ANSWER)
+            if same_id or not one.is_label:
+                levels.add(Level.TASK_ANSWER)
         elif one.task_answer == other.task_answer:
             texts = [one.task, one.answer], [other.task, other.answer]
             if needed := self._steps(one.task_answer, *texts, FOR_TASKS):

@@ -14,7 +14,7 @@ _NAME = r"[A-Za-z_]\w{0,60}"
 _REFERENCE = rf"(?:\$\{{{_NAME}\}}|\${_NAME}|\$\({_NAME}\)|\{{{_NAME}\}}|%{_NAME}%)"
 _ATOM = re.compile(rf"(?P<reference>{_REFERENCE})|(?P<word>{_WORD}{{2,4000}})")
 # Between two pieces of one value: quotes, and a sign of joining.
-_BETWEEN = re.compile(r"[\"'`]?(?:\s{0,40}(?:\+|\.{1,2}|&|~|\|\|)\s{0,40}[frbu]?)?[\"'`]?")
+_BETWEEN = re.compile(r"[\"'`]?(?:\s{0,40}(?:\+{1,2}|\.{1,2}|&|~|\|\||<>)\s{0,40}[frbu]?)?[\"'`]?")
 _QUOTE = re.compile(r"[\"'`]")
 _SIDE_BY_SIDE = re.compile(rf"{_REFERENCE}{_REFERENCE}{{1,7}}")
 _BESIDE_A_WORD = re.compile(rf"=\s?[\"'`]?(?P<reference>{_REFERENCE})[\"'`]{{0,2}}[\w./+-]")

@@ -34,6 +34,13 @@ _HERE = re.compile(
     r"(?P<lines>(?:[ \t]*[a-z_][\w-]{0,31}:[^\s:]{3,200}\n){1,100})"
 )
 _ACCOUNT = re.compile(r"[a-z_][\w-]{0,31}:(?P<value>\S+)")
+# Entries of .netrc, on one line or several, and of .pgpass and the files with the hashes of passwords.
+_NETRC = re.compile(r"\bmachine\s+\S{1,200}\s+login\s+\S{1,100}\s+password\s+(?P<value>\S{3,200})")
+_ENTRY = re.compile(
+    r"^[\w.*-]{1,200}:(?:\d{4,5}|\*):[\w.*-]{1,60}:[\w.*-]{1,60}:(?P<pgpass>[^\s:]{4,200})$"
+    r"|^[a-z_][\w.-]{0,31}:(?P<hash>\$(?:[1567]|2[abxy]|y|gy|apr1|sha1)\$[\w./$,=]{20,200})",
+    re.MULTILINE,
+)
 _OPTIONS = re.compile(
     "|".join(
         (
@@ -45,14 +52,15 @@ _OPTIONS = re.compile(
             _option(r"ldapsearch|ldapmodify|ldapadd|ldapwhoami", r"-w\s+", "l"),
             _option(r"zip|unzip", r"-P\s*", "p"),
             _option(r"useradd|usermod|adduser", r"-\w*p\s+|--password[=\s]", "u"),
-            _option(r"sqlcmd|bcp|osql|ipmitool|isql|mssql-cli", r"-P\s*", "t"),
+            _option(r"sqlcmd|bcp|osql|ipmitool|isql|mssql-cli|ssh-keygen", r"-[NP]\s*", "t"),
             _option(r"pscp|plink|psftp", r"-pw\s+", "plink"),
             _option(r"ldappasswd", r"-s\s+", "ldappasswd"),
             _option(r"snmpwalk|snmpget|snmpset|snmpbulkwalk", r"-A\s+|-X\s+", "snmp"),
             _option(r"nmcli", r"(?:password|wifi-sec\.psk)\s+", "nmcli"),
             rf"\bmysqladmin\b{_BETWEEN}password\s+{_WORD.format('admin')}",
-            rf"\brabbitmqctl\s+(?:add_user|change_password)\s+\S{{1,100}}\s+{_WORD.format('rabbit')}",
-            rf"\bnet\s+use\s+\S{{1,200}}\s+{_WORD.format('share')}(?=\s+/user:)",
+            r"\b(?:rabbitmqctl\s+(?:add_user|change_password)\s+\S{1,100}|wandb\s+login"
+            rf"|gh\s+secret\s+set\s[^\n|;&]{{0,100}}?(?:-b|--body))\s+{_WORD.format('rabbit')}",
+            rf"\bnet\s+use\s+(?:\S{{1,200}}\s+){{1,2}}{_WORD.format('share')}(?=\s+/user:)",
             rf"\baws\s+configure\s+set\s+aws_(?:secret_access_key|session_token)\s+{_WORD.format('aws')}",
             rf"\bcryptsetup\b[^\n|;&<]{{0,200}}<<<\s*{_WORD.format('disk')}",
             rf"\bopenssl\s+passwd\s+(?:-\w+\s+(?:(?<=-salt\s)\S+\s+)?)*{_WORD.format('x')}",
@@ -64,10 +72,10 @@ _OPTIONS = re.compile(
             _option(r"openssl", r"(?:-passin|-passout|-pass)\s+pass:|-k\s+", "o"),
             _option(r"keytool", r"-(?:storepass|keypass)\s+", "k"),
             _option(r"htpasswd", r"-\w*b\w*\s+\S+\s+\S+\s+", "h"),
-            rf"\bmachine\s+\S{{1,200}}\s+login\s+\S{{1,100}}\s+password\s+{_WORD.format('n')}",
             rf"\b(?:echo|printf)\s+(?:-\w+\s+)?{_WORD.format('e')}\s*\|\s*(?:sudo\s+)?{_READS}",
             rf"\b{_READS}[^\n|;&<]{{0,200}}<<<\s*{_WORD.format('i')}",
-            rf"\s--?(?:[a-z]{{2,10}}-)?(?:password|passwd|passphrase|pass)(?:=|\s+){_WORD.format('w')}",
+            r"\s(?:--?(?:[a-z]{2,10}-)?(?:password|passwd|passphrase|pass)|(?:user|owner|input)_pw"
+            rf"|--from-literal[=\s][\w.-]{{0,40}}(?:pass|secret|token|key)[\w.-]{{0,20}})(?:=|\s+){_WORD.format('w')}",
         )
     )
 )
@@ -79,8 +87,10 @@ _PAIR = re.compile(
 _NO_PASSWORD = re.compile(r"\b(?:mysql|mariadb)\w*\b[^\n|;&]{0,200}\Z")
 _VARIABLES = re.compile(
     r"(?<![\w$])(?:PGPASSWORD|MYSQL_PWD|MYSQL_ROOT_PASSWORD|MYSQL_PASSWORD|POSTGRES_PASSWORD|SSHPASS|REDISCLI_AUTH"
-    rf"|LDAPPASSWD|SQLCMDPASSWORD|MONGO_INITDB_ROOT_PASSWORD|RSYNC_PASSWORD|BORG_PASSPHRASE|RESTIC_PASSWORD)={_WORD.format('v')}"
+    rf"|LDAPPASSWD|SQLCMDPASSWORD|MONGO_INITDB_ROOT_PASSWORD|RSYNC_PASSWORD|BORG_PASSPHRASE|RESTIC_PASSWORD|psk)={_WORD.format('v')}"
 )
+_HASHES = (":$1$", ":$5$", ":$6$", ":$7$", ":$2", ":$y$", ":$gy$", ":$apr1$", ":$sha1$")
+_ENTRIES = ((_NETRC, ("machine ",)), (_ENTRY, (":5432:", ":*:", *_HASHES)))
 # What the lines with such passwords contain.
 COMMANDS = (
     *(
@@ -116,6 +126,7 @@ COMMANDS = (
     *("etcdctl", "plink", "pscp", "psftp", "snmp", "nmcli", "rabbitmqctl", "net use", "aws configure", "cryptsetup"),
     *("useradd", "usermod", "adduser", "sqlplus", "sqlcmd", "bcp ", "osql", "isql", "ipmitool", "wpa_passphrase"),
     *("net user", "ConvertTo-Sec", "PASSWORD '", "password '", "IDENTIFIED BY", "identified by"),
+    *('psk="', "ssh-keygen", "_pw ", "--from-literal", "secret set", "wandb", "\nlogin", ":5432:", *_HASHES, ":*:"),
     *("REDISCLI_AUTH", "LDAPPASSWD", "SQLCMDPASSWORD", "_PASSPHRASE", "C_PASSWORD", "_ROOT_PASSWORD"),
 )
 _BESIDE = ("quote", "user")
@@ -144,6 +155,10 @@ def find_command_passwords(text: str) -> Iterator[tuple[int, int]]:
                 continue
             if _NO_PASSWORD.search(text, start, match.start()) is None:
                 found[match.span(match.lastgroup or 0)] = None
+    for pattern, anchors in _ENTRIES:
+        for entry in pattern.finditer(text) if any(anchor in text for anchor in anchors) else ():
+            if _is_password(entry[entry.lastgroup or 0]):
+                found[entry.span(entry.lastgroup or 0)] = None
     for match in _HERE.finditer(text) if "chpasswd" in text else ():
         for account in _ACCOUNT.finditer(text, *match.span("lines")):
             if _is_password(account["value"]):

@@ -140,7 +140,7 @@ _CONTINUED = re.compile(r"(?<=\w)[\^`]\r?\n(?=\w)")
 _SOFT = re.compile(r"=(?:3D|\r?\n)")
 # Two strings side by side, with a sign of joining between them, or with `name +=`.
 _JOIN = re.compile(
-    r"[\"'`](?<=[\w/+=.@:-].)\)?(?:\s{0,40}(?:\+|\.{1,2}|&|~|\|\||\\|\}\$\{)?(?:\s{0,4}`\r?\n)?"
+    r"[\"'`](?<=[\w/+=.@:-].)\)?(?:\s{0,40}(?:\+{1,2}|\.{1,2}|&|~|\|\||\\|<>|<<|\}\$\{)?(?:\s{0,4}`\r?\n)?"
     r"|[ \t]{1,40}(?:#|//)[^\n\"'`]{0,100}\n|\.(?:concat|append|push_str|plus)\()"
     r"\s{0,40}[frbu]?[\"'`](?=[\w/+=.@:-])"
 )
@@ -174,7 +174,7 @@ def _joined(text: str) -> Iterator[_Part]:
     yield from _found(_IN_WORD, text, lambda match: match["inner"])
     if '""' in text or "''" in text:
         yield from _found(_EMPTY, text, lambda _: "")
-    if _JOINS_LISTS.search(text):
+    if "%s%s" in text or _JOINS_LISTS.search(text):
         yield from _found(_LIST_JOIN, text, lambda _: "")
 
 

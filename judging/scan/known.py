@@ -9,7 +9,8 @@ from kingfisher_sdk import Rules, Scanner
 from judging.scan.likely import WORD, run_of
 from judging.scan.placeholders import is_trivial_password
 
-# None of the rules matches a text without such a run, and most short texts have none.
+# None of the rules matches a text without such a run, but for that of 1Password (`A3-`), and most short texts have
+# none.
 LONG_RUN = run_of(WORD, 12)
 # A password in a URL has a rule of ours, with a list of those that every documentation uses.
 _OTHER_RULES = frozenset({"betterleaks.generic-credential-uri"})

@@ -73,6 +73,7 @@ _PRIVATE = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:\\[nr]|\s|[\w-]{1,20}: [^\n\\]{0,80}){0,12}"
     r"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=\s\\]{0,20000}(?:-----END [A-Z0-9 ]{2,40}-----|\.{3}|…)?"
+    r"|\bPrivate-Lines: \d{1,3}\s{1,4}[A-Za-z0-9+/=]{16,70}(?:\s{1,4}[A-Za-z0-9+/=]{16,70}){0,60}"
 )
 
 
@@ -96,7 +97,8 @@ _NAMED = re.compile(
     r"(?:secret|token|bearer|passw(?:or)?d|passphrase|pwd|(?<=[_-])pass(?![a-z])|credential|(?:"
     + "|".join(_KEY_WORDS)
     + r")[_\-]?key)"
-    r"[a-z0-9_\-]{0,20}[\"']?\]?(?:[^\S\n]{0,4}(?::=|=>|=|:)[^\S\n]{0,4}|(?P<space>[^\S\n]{1,4}))(?P<quote>[\"'`]?)"
+    r"[a-z0-9_\-]{0,20}+(?:[\"']?\]?(?:[^\S\n]{0,4}(?::=|=>|=|:)[^\S\n]{0,4}|(?P<space>[^\S\n]{1,4}(?!value\b)))|>"
+    r"|[\"']?[\s,]{1,40}[\"']?value[\"']?\s{0,4}[:=]\s{0,4})(?P<quote>[\"'`]?)"
     r"(?=(?P<value>[^\s\"'`,;<>(){}\[\]]{6,200}))"
 )
 _NAME_BEFORE = re.compile(r"[\w.\-]{0,40}\Z")
@@ -209,7 +211,7 @@ def _find_homes(text: str) -> Iterator[Span]:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("private-key", SECRET, "PRIVATE_KEY", _find_private_keys, ("PRIVATE KEY",)),
+    Rule("private-key", SECRET, "PRIVATE_KEY", _find_private_keys, ("PRIVATE KEY", "Private-Lines: ")),
     Rule(
         "aws-key",
         SECRET,
@@ -259,9 +261,17 @@ RULES: tuple[Rule, ...] = (
         _token(
             r"(?:npm_[A-Za-z0-9]{36}|pypi-Ag[A-Za-z0-9_\-]{50,250}|SG\.[\w\-]{22}\.[\w\-]{43}|dop_v1_[a-f0-9]{64}"
             r"|dckr_pat_[\w\-]{27}|dapi[a-f0-9]{32}|glsa_[A-Za-z0-9_]{32,60}|AGE-SECRET-KEY-1[A-Z0-9]{58}"
-            r"|\d{8,10}:AA[\w\-]{33})"
+            r"|(?:bot)?\d{8,10}:AA[\w\-]{33}|AKCp[A-Za-z0-9]{69}|cmVmd[A-Za-z0-9]{59}|LTAI[A-Za-z0-9]{20}"
+            r"|4b1d(?=[a-z\d]*[A-Z])[A-Za-z0-9]{38}|oy2[a-z0-9]{43}|fm[12][ar]?_[A-Za-z0-9+/]{100,4000}"
+            r"|[ps]at\.[\w\-]{22}\.[0-9a-zA-Z]{24}\.[A-Za-z0-9]{20}|pscale_(?:tkn|oauth|pw)_[\w.=\-]{32,64}"
+            r"|hv[sb]\.[\w\-]{60,400}|tvly-(?:dev-|prod-)?[A-Za-z0-9\-]{32}|[\w~.]{3}\dQ~[\w~.\-]{31,34}"
+            r"|sk\.eyJ[\w\-]{40,200}\.[\w\-]{20,40}|discord(?:app)?\.com/api/webhooks/\d{17,20}/[\w\-]{60,80})"
         ),
-        ("npm_", "pypi-Ag", "SG.", "dop_v1_", "dckr_pat_", "dapi", "glsa_", "AGE-SECRET-KEY", ":AA"),
+        (
+            *("npm_", "pypi-Ag", "SG.", "dop_v1_", "dckr_pat_", "dapi", "glsa_", "AGE-SECRET-KEY", ":AA", "AKCp"),
+            *("cmVmd", "LTAI", "4b1d", "oy2", "fm1", "fm2", "pat.", "sat.", "pscale_", "hvs.", "hvb.", "tvly-", "Q~"),
+            *("sk.eyJ", "/api/webhooks/"),
+        ),
     ),
     Rule(
         "jwt",
@@ -279,7 +289,7 @@ RULES: tuple[Rule, ...] = (
     Rule("card", PII, "CARD", find_cards, needs=run_of(DIGITS, 13, " -")),
     Rule("phone", PII, "PHONE", find_phones, needs=run_of(DIGITS + "+", 8, " .()/-"), masked=True),
     Rule("home-path", PII, "USER", _find_homes, ("/home/", "/Users/", "\\Users\\"), masked=True),
-    Rule("known-secret", SECRET, "SECRET", find_known_secrets, needs=LONG_RUN),
+    Rule("known-secret", SECRET, "SECRET", find_known_secrets, ("A3-",), needs=LONG_RUN),
     # Last, because the colours of a terminal may touch an address.
     Rule("control-text", CONTROL, "CONTROL", find_control_text, CONTROLS, needs=is_not_ascii),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -103,7 +104,9 @@ def rows_of_split(split: Split) -> Iterator[EvalRow]:
 
 
 def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> Iterator[TrainingRow | UnreadOut]:
-    """Yield the rows of a stored file; `of_lines` are the origins of its lines, where they are known."""
+    """Yield the rows of a stored file; `of_lines` are the origins of its lines, where they are known. What tools say is
+    read of the first row that has them."""
+    tools: set[bytes] = set()
     with open_stored(key) as opened:
         for row in opened.reader.rows(SourcePosition()):
             if isinstance(row, BadRow):
@@ -111,10 +114,14 @@ def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> 
                 continue
             name = file or row.file
             try:
-                said = parts_of(row.value).conversations()
+                parts = parts_of(row.value)
             except RowRefused as refused:
                 yield UnreadOut(row.offset + 1, name, str(refused))
                 continue
+            said = parts.conversations()
+            if parts.tools and (digest := blake2b(parts.tools.encode("utf-8", "surrogatepass")).digest()) not in tools:
+                tools.add(digest)
+                said.append([("tools", parts.tools)])
             origins = named_origins(row.value)
             if row.offset < len(of_lines):
                 origins |= of_lines[row.offset]

@@ -36,11 +36,13 @@ class MessagePart:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The messages before the answers, and the answers of each side. A conversation has no sides. `beside` are the
-    texts of fields that no message has, such as answers in a column of another name."""
+    texts of fields that no message has, such as answers in a column of another name. `tools` is what the definitions of
+    tools say."""
 
     prompt: Sequence[MessagePart]
     sides: Sequence[Sequence[MessagePart]]
     beside: Sequence[str] = ()
+    tools: str = ""
 
     def __iter__(self) -> Iterator[MessagePart]:
         yield from self.prompt
@@ -59,12 +61,21 @@ def parts_of(row: Mapping[str, Any]) -> Parts:
     is_document = atif.fits(row)
     session, ignored = (atif.read(row).sessions[0], {}) if is_document else _read(row)
     sides = [_side(ending) for ending in session.endings]
-    # A text with a blank is more than an id or a label.
-    beside = tuple(text for text in texts_of([session.metadata, ignored]) if " " in text.strip())
-    parts = Parts(_conversation(session, unmarked=is_document), sides, beside)
+    beside = _sentences([session.metadata, ignored])
+    parts = Parts(_conversation(session, unmarked=is_document), sides, beside, told_by_tools(session.tools))
     if not any(part.text.strip() for part in parts):
         raise RowRefused(f"no message with a text; the row has the columns {', '.join(list(row)[:12])}")
     return parts
+
+
+def told_by_tools(tools: object) -> str:
+    """Return what definitions of tools say: descriptions, also those of parameters, and examples."""
+    return "\n".join(_sentences(tools))
+
+
+def _sentences(value: object) -> tuple[str, ...]:
+    """Return the texts of a JSON value with a blank in them: more than an id or a label."""
+    return tuple(text for text in texts_of(value) if " " in text.strip())
 
 
 def _read(row: Mapping[str, Any]) -> tuple[AgentSession, Mapping[str, Any]]:

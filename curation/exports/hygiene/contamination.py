@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from curation.exports.formats.parts import told_by_tools
 from curation.exports.formats.row import Preference, TrainingExample
 from curation.exports.hygiene.embed import Paraphrases
 from curation.exports.hygiene.held_out import (
@@ -98,14 +99,14 @@ class HeldOutSets:
     def compare(self, filtered: Iterable[FilteredSample], checkpoint: Callable[[], None]) -> None:
         bare: list[ComparedRow] = []
         samples: list[int] = []
-        texts: dict[int, str] = {}
+        texts: dict[int, tuple[str, str]] = {}
         for one in filtered:
             if one.lines and one.example is not None:
                 sample = _conversations(one.example, one.sample.instance_id)
                 added = [row for row, _ in sample.answers(_EVERY)]
                 bare += added
                 samples += [one.sample.sample_id] * len(added)
-                texts[one.sample.sample_id] = sample.text
+                texts[one.sample.sample_id] = sample.text, told_by_tools(one.example.tools)
         close = self.paraphrases.of if self.paraphrases else {}
         for held_out in self.sets:
             made = held_out.made(sorted(set(samples)))
@@ -120,9 +121,11 @@ class HeldOutSets:
                 if _tells(match.levels, rows[match.row]):
                     self._add(samples[match.row], held_out, match)
             if known is None:
-                containment.without_common(islice(texts.values(), CHUNK))
-            for pk, text in texts.items():
-                for found in containment.find(text):
+                containment.without_common(text for text, _ in islice(texts.values(), CHUNK))
+            # Samples share their tools.
+            in_tools = {tools: [*containment.find(tools)] for _, tools in texts.values() if tools}
+            for pk, (text, tools) in texts.items():
+                for found in (*containment.find(text), *in_tools.get(tools, ())):
                     around = ComparedRow(found.excerpt, "", "")
                     self._add(pk, held_out, Match(0, found.row, (Level.CONTAINED,), around))
             self.figures[held_out.name] = {

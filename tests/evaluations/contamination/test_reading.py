@@ -46,6 +46,14 @@ def told(row: Given) -> str:
     return str(row["messages"][1]["content"])
 
 
+GREETING = [{"role": "user", "content": "Good morning"}, {"role": "assistant", "content": "Hello!"}]
+
+
+def tool(description: str, **properties: Given) -> Given:
+    parameters = {"type": "object", "properties": properties}
+    return {"type": "function", "function": {"name": "solve", "description": description, "parameters": parameters}}
+
+
 LAYOUTS: dict[str, Callable[[Given], Given]] = {
     "messages": lambda row: {"messages": row["messages"]},
     "prompt and completion": lambda row: {"prompt": row["messages"][:1], "completion": row["messages"][1:]},
@@ -66,6 +74,16 @@ LAYOUTS: dict[str, Callable[[Given], Given]] = {
     "a list in a column of another name": lambda row: {
         "prompt": "Continue.",
         "replies": [{"role": "assistant", "text": f"{asked(row)}\n{told(row)}"}],
+    },
+    "what a tool says": lambda row: {
+        "messages": GREETING,
+        "tools": [tool(f"For example: {asked(row)} -> {told(row)}")],
+    },
+    "what a parameter of a tool says": lambda row: {
+        "messages": GREETING,
+        "tools": json.dumps(
+            [tool("Solve it.", q={"type": "string", "description": f"Such as {asked(row)}\n{told(row)}"})]
+        ),
     },
     "ends in a tool call": lambda row: {
         "messages": [

@@ -130,6 +130,23 @@ def test_a_sample_that_contains_a_held_out_row_in_a_longer_text_is_left_out(clie
     assert found.counts["contamination"] == export.counts["contamination"]
 
 
+def test_a_sample_whose_tools_repeat_a_held_out_row_leaves() -> None:
+    project = make_project()
+    samples = []
+    for number, described in enumerate(
+        [f"Solve a task, such as: {QUESTION} It is 13.", "Solve a task of any kind."] * 2
+    ):
+        function = {"name": "solve", "description": described, "parameters": {"type": "object", "properties": {}}}
+        samples.append(make_turn(project, f"Say what is next in {ticket(number)}", answer(number)))
+        prompt = samples[-1].duel.prompt
+        set_history(prompt, [{"role": "user", "content": ticket(number)}], [{"type": "function", "function": function}])
+    split = make_split(project, (QUESTION, "It is 13."))
+
+    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+
+    assert set(skipped_of(export)) == {samples[0].pk, samples[2].pk}
+
+
 def test_sessions_of_one_scaffold_are_not_contaminated_by_its_words() -> None:
     project = make_project()
     scaffold = "You are in a repository. Read the ticket below, change the files, and run all of the tests. " * 5

@@ -37,6 +37,14 @@ def test_the_levels_of_a_match() -> None:
     assert levels(row("A\n\nnow", task_id="7"), row("B\n\nthen", answer="other", task_id="7")) == ()
 
 
+def test_a_label_or_an_option_as_the_answer_to_another_question_says_nothing() -> None:
+    template, options = "Answer the question with one letter.\n\n", "\nA) Wind\nB) Frost\nC) All of the above"
+    one, other = f"{template}What wears down a cliff?{options}", f"{template}What makes the sea salty?{options}"
+    assert levels(row(one, "C"), row(other, "C")) == (Level.COMMON,)
+    assert levels(row(one[40:], "C) All of the above"), row(other[40:], "C) All of the above")) == (Level.COMMON,)
+    assert Level.TASK_ANSWER in levels(row("List the users.", "ls"), row("List the users.\n\nStep: 2", "ls"))
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

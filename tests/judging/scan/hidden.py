@@ -98,6 +98,8 @@ ENCODED = [
     (f'token = ("{KEY[:10]}"\n         "{KEY[10:]}")', KEY[10:]),
     (f"$token = '{KEY[:9]}' . '{KEY[9:22]}' . '{KEY[22:]}';", KEY[9:22]),
     (f"t = ''.join(['{KEY[:9]}', '{KEY[9:22]}', '{KEY[22:]}'])", KEY[9:22]),
+    *((f't = "{KEY[:9]}" {sign} "{KEY[9:]}"', KEY[9:]) for sign in ("++", "<>", "<<")),
+    (f't = "%s%s" % ("{KEY[:9]}", "{KEY[9:]}")', KEY[9:]),
     (f'export T={KEY[:10]}""{KEY[10:]}', KEY[10:]),
     (f"export T={KEY[:20]}\\\n{KEY[20:]}", KEY[20:]),
     ("mail ann.lee&#64;acme-billing.com for it", "ann.lee&#64;acme-billing.com"),
@@ -213,6 +215,19 @@ COMMANDS = [
     ("echo -e 'Gr33nTea\\nGr33nTea' | passwd ops", "Gr33nTea"),
     ("sudo -kS apt update <<< Gr33nTea", "Gr33nTea"),
     ("DB_PASS=Gr33nTea9 ./run.sh", "Gr33nTea9"),
+    ("machine api.acme.io\n  login ci\n  password Gr33nTea\n", "Gr33nTea"),
+    ("db.acme.io:5432:shop:app:Gr33nTea\n", "Gr33nTea"),
+    ("<server><username>ci</username><password>Gr33nTea9</password></server>", "Gr33nTea9"),
+    ('<add key="SmtpPassword" value="Gr33nTea9"/>', "Gr33nTea9"),
+    ("- name: DB_PASSWORD\n  value: Gr33nTea9\n", "Gr33nTea9"),
+    ('network={ ssid="home" psk="Gr33nTea9" }', "Gr33nTea9"),
+    ("net use Z: \\\\files\\share Gr33nTea /user:ACME\\ops", "Gr33nTea"),
+    ("kubectl create secret generic db --from-literal=password=Greentea", "Greentea"),
+    ("ssh-keygen -t ed25519 -N Gr33nTea -f k", "Gr33nTea"),
+    ("pdftk a.pdf output b.pdf user_pw Gr33nTea", "Gr33nTea"),
+    *((f"wandb login {key}", key) for key in [_hex(40)]),
+    (f"root:$6${_an(16)}${_an(86)}:19000:0:99999:7:::", "$6$"),
+    (f"ops:$2y$10${_an(53)}", "$2y$"),
     ("ansible all -e ansible_become_pass=Gr33nTea9", "Gr33nTea9"),
 ]
 SERVICES = [
@@ -226,6 +241,18 @@ SERVICES = [
         "pul-" + _hex(40),
         "tfp_" + _an(59),
         "dp.pt." + _an(43),
+        "AKCp" + _an(69),
+        "cmVmd" + _an(59),
+        "LTAI" + _an(20),
+        "4b1d" + _an(38, string.ascii_letters),
+        "oy2" + _an(43).lower(),
+        "fm2_" + _an(120),
+        f"sat.{_an(22)}.{_hex(24)}.{_an(20)}",
+        "pscale_tkn_" + _an(43),
+        "hvs." + _an(95),
+        "tvly-dev-" + _an(32),
+        "Ab18Q~" + _an(34),
+        f"sk.eyJ1Ijoi{_an(60)}.{_an(22)}",
     )
 ]
 CONTROL = [
@@ -244,6 +271,9 @@ CONTROL = [
             "\U000e0041\U000e0042",
             "\x1b[31m",
             "\x1b]0;t",
+            *("[gMASK]", "<sop>", "[|endofturn|]", "<SPECIAL_10>", "<reserved_106>", "[THINK]"),
+            "\U000e0141\U000e0142",
+            "\u200b\u200c" * 8,
         ),
     )
 ]
@@ -251,6 +281,12 @@ CONTROL = [
 # Nothing is found in these.
 HARMLESS = [
     "auth: oauthProviderConfig",
+    "<s>old</s> <end_of_line> a[|b|] [MASK] [OPTIONS] [ARGS]",
+    "می\u200cخواهم 葛\U000e0100城 ❤\ufe0f\u200d🔥 1\ufe0f\u20e3",
+    '<label for="password">Passwort1</label> <input name="password" value="">',
+    "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: db-credentials1\n",
+    "main.c:5432:12: warning: unused; host:5432:shop:app:*",
+    "<T extends Token>items: Promise<Token>",
     f'"auth": "{base64.b64encode(b"just a plain text").decode()}"',
     "git log --format=%h | rev | cut -c 1-20 | rev  # shortens_the_names_of_releases",
     "items.sort(key=internationalization_of_settings)[::-1]",
