@@ -9,10 +9,11 @@ from itertools import groupby
 from judging.answers.blocks import fenced_blocks
 from judging.leaks.history import HistoryText
 from judging.leaks.numbers import Number, numbers
-from judging.leaks.record import RecordPlace, RecordText
-from judging.leaks.spelling import name_parts
+from judging.leaks.record import DEFINED, RecordPlace, RecordText
+from judging.leaks.spelling import name_parts, squash
 from judging.leaks.uses import Use
 from judging.leaks.vocabulary import is_library_root, is_ordinary
+from judging.leaks.words import is_common
 from judging.shell.script import split_commands, stages
 
 Span = tuple[int, int]
@@ -117,6 +118,46 @@ class LeakCase:
         subject = next(group for group in tested.groups() if group)
         return len(subject) >= 3 and self.history.shows_name(subject)
 
+    def coins(self, name: str) -> bool:
+        """Whether the answer's code defines a name that anyone may pick: at most three words, in the history or common.
+
+        Two people who write the same code call it `MAX_DELAY`. Who only uses or looks for that name knows of it. The
+        words of a type, and of a file that the answer writes, must be in the history.
+        """
+        stem = name.rsplit("/", 1)[-1].split(".")[0]
+        parts = name_parts(stem)
+        is_own = self.defines(stem)
+        if len(parts) > _MOST_PICKED or not (is_own or f" {squash(stem)} " in self._written):
+            return False
+        is_type = stem[:1].isupper() and not stem.isupper() and f" {squash(stem)} " in self._types
+        may_be_common = is_own and not is_type
+        return all(
+            self.history.knows_part(part) or (may_be_common and (len(part) < 3 or is_common(part, _PICKED)))
+            for part in parts
+        )
+
+    def defines(self, name: str) -> bool:
+        """Whether the answer's code defines a name, or a longer one with it: a test that `-k zero_step` selects."""
+        return squash(name) in self._defined
+
+    @cached_property
+    def _defined(self) -> str:
+        return self._squashed_in_code(DEFINED, _ASSIGNED)
+
+    @cached_property
+    def _types(self) -> str:
+        return self._squashed_in_code(_TYPE, _ASSIGNED)
+
+    @cached_property
+    def _written(self) -> str:
+        return self._squashed_in_code(_WRITTEN)
+
+    def _squashed_in_code(self, *patterns: re.Pattern[str]) -> str:
+        text = self.answer.replace("\\n", " \n")  # in a call of JSON, lines end with an escape
+        found = (match for pattern in patterns for match in pattern.finditer(text))
+        names = (squash(match[1]) for match in found if not self.code or self.in_code(match.span()))
+        return " ".join(("", *names, ""))
+
     def secrets(self) -> Iterator[tuple[str, RecordPlace]]:
         """Yield the record's names that are secret; asks the history about each, so only after a cheaper test."""
         return ((name, place) for name, place in self.record.names.items() if self.is_secret(name))
@@ -162,6 +203,11 @@ _DEEPEST = 2
 _PARAMETER = re.compile(r"<parameter=\w{1,40}>([^<]*(?:<(?!/?parameter)[^<]*)*)</parameter>")
 _LINES = re.compile(r"\s*\[?\s*\d{1,7}(?:\s*[,-]\s*\d{1,7})?\s*\]?\s*")
 _CALL = re.compile(r"(?m)^\[tool call[^\]\n]*\][^\n]*|<function=[^>\n]{1,60}>(?s:.*?)(?:</function>|\Z)")
+# Names are made of so many of the most common words; longer names are not picked twice.
+_PICKED, _MOST_PICKED = 2000, 3
+_ASSIGNED = re.compile(r"(?m)^[ +\t]*(?:self\.|this\.|@|#define )?([A-Za-z_]\w{2,100})(?::[^=\n]{1,60})?\s*=(?![=~])")
+_TYPE = re.compile(r"(?<![\w-])(?:class|struct|enum|interface|trait|type|record|module)\s+([A-Z]\w{2,100})")
+_WRITTEN = re.compile(r"(?:(?<!<)>\s?|create</parameter>\s*<parameter=path>)(?:[\w.-]{0,80}/){0,20}([\w-]{3,100})\.\w")
 _TEST_NAME = re.compile(
     r"tests?_(\w+?)(?:\.\w+)?|(\w+?)_(?:tests?|spec)(?:\.\w+)?|([\w-]+?)\.(?:tests?|spec)\.\w+|Tests?([A-Z]\w*?)(?:\.\w+)?"
     r"|([A-Z]\w*?)(?:Tests?|Spec|TestCase)(?:\.\w+)?"

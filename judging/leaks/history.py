@@ -3,8 +3,8 @@
 import re
 from functools import cached_property
 
-from judging.leaks.numbers import digits, significant
-from judging.leaks.spelling import find_bounded, name_parts, squash
+from judging.leaks.numbers import digits, quantities, significant
+from judging.leaks.spelling import find_bounded, name_parts, spellings, squash
 from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS
 from judging.leaks.words import stem
 
@@ -26,8 +26,7 @@ class HistoryText:
         """Whether a name is in the history, in its own or another usual spelling."""
         if find_bounded(self.text, name, "") >= 0:
             return True
-        squashed = squash(name)
-        return find_bounded(self._squashed, squashed, "") >= 0
+        return any(find_bounded(self._squashed, squash(one), "") >= 0 for one in spellings(name))
 
     def knows_word(self, word: str) -> bool:
         """Whether a word is in the history in any case, also with an ending (`flatten`, `flattened`)."""
@@ -90,8 +89,13 @@ class HistoryText:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """The significant digits of every number of the history."""
-        return frozenset(significant(number.value) for number in digits(self.text))
+        """The significant digits of every number of the history, and of its quantities in other units."""
+        values = {number.value for number in digits(self.text)}.union(*self.quantities)
+        return frozenset(map(significant, values))
+
+    @cached_property
+    def quantities(self) -> frozenset[frozenset[str]]:
+        return frozenset(quantity.values for quantity in quantities(self.text))
 
     @cached_property
     def line_numbers(self) -> frozenset[int]:

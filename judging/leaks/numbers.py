@@ -29,6 +29,14 @@ _SAID = "|".join(sorted((*_VALUES, *_SCALES, *_ORDINALS, *_STEMS), key=len, reve
 _WORDS = re.compile(
     rf"\b(?:{_SAID})(?:i?e?th)?(?:[\s-]{{1,2}}(?:and[\s-])?(?:{_SAID})(?:i?e?th)?){{0,9}}\b", re.IGNORECASE
 )
+_QUANTITY = re.compile(
+    r"(?<![\w.])(\d{1,6}(?:\.\d{1,3})?)[ -]?"
+    r"(?:(ms|milliseconds?|s|seconds?|min|minutes?|h|hours?|days?|weeks?)|([kmg])i?b?)\b",
+    re.IGNORECASE,
+)
+# By the first letters of a unit.
+_MILLISECONDS = {"ms": 1, "mil": 1, "s": 1000, "sec": 1000, "min": 60_000, "h": 3_600_000, "hou": 3_600_000,
+                 "day": 86_400_000, "wee": 604_800_000}  # fmt: skip
 _LARGEST_POWER = 64
 # Numbers that need no record: sizes, ports, statuses, times.
 _COMMON = frozenset(
@@ -71,6 +79,29 @@ def numbers(text: str) -> Iterator[Number]:
             yield Number(match.span(), str(value), said=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with a unit of time or size: its values in milliseconds and seconds, or in bytes of either kilo, and
+    whether people pick it, such as 24 hours."""
+
+    span: tuple[int, int]
+    values: frozenset[str]
+    is_round: bool
+
+
+def quantities(text: str) -> Iterator[Quantity]:
+    """Yield what a text measures: `180 ms`, `30 seconds`, `10 MB`."""
+    for match in _QUANTITY.finditer(text):
+        amount, time, size = Decimal(match[1]), match[2], match[3]
+        if time:
+            factors = [Decimal(_MILLISECONDS[time.lower()[:3]]), Decimal(_MILLISECONDS[time.lower()[:3]]) / 1000]
+        else:
+            factors = [Decimal(base ** ("kmg".index(size.lower()) + 1)) for base in (1000, 1024)]
+        values = frozenset(_decimal(f"{amount * factor:f}") for factor in factors)
+        is_round = bool(time) and amount * factors[0] % 60_000 == 0
+        yield Quantity(match.span(), values, is_round or _is_round(int(match[1].replace(".", "").strip("0") or 0)))
+
+
 def significant(value: str) -> str:
     """Return the digits that a change of the unit keeps: 2.749 seconds are 2749 milliseconds. Short ones stay."""
     kept = value.replace(".", "").strip("0")
@@ -83,11 +114,16 @@ def is_telling(value: str) -> bool:
         kept = value.replace(".", "").lstrip("0")
         return len(kept) >= 2 and value not in _COMMON_FLOATS and not re.fullmatch(r"\d\.\d?5", value)
     number = int(value)
-    if number < 13 or number in _COMMON or 1900 <= number <= 2100 or number & (number - 1) == 0:
-        return False
+    return number not in _COMMON and not 1900 <= number <= 2100 and not _is_round(number)
+
+
+def _is_round(number: int) -> bool:
+    """Whether people pick a number as a limit or a size, such as 12, 45, 512 or 1500."""
+    if number < 13 or number & (number - 1) == 0:
+        return True
     if number < 100:
-        return number % 5 != 0
-    return len(value.rstrip("0")) >= 3 or (number < 1000 and number % 50 != 0)
+        return number % 5 == 0
+    return len(str(number).rstrip("0")) < 3 and not (number < 1000 and number % 50 != 0)
 
 
 def _decimal(text: str) -> str:

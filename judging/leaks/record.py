@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from judging.leaks.numbers import digits, significant
-from judging.leaks.spelling import find_bounded, is_same_path, respelled, squash, words_of_test
+from judging.leaks.numbers import digits, quantities, significant
+from judging.leaks.spelling import find_bounded, is_same_path, respelled, spellings, squash, words_of_test
 from judging.leaks.tokens import is_code_like
 from judging.leaks.uses import Use, uses_of
 from judging.leaks.vocabulary import GENERIC_FILES, STANDARDS, is_ordinary
-from judging.leaks.words import is_common
+from judging.leaks.words import VERY_COMMON, is_common
 from judging.shell.words import word_set
 
 _HUNK = re.compile(r"(?m)^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<news>\d+))? @@")
 _CONTENT = re.compile(r"[ +-](?!--\s|\+\+\s)")
 _NAME = re.compile(r"[A-Za-z_$][\w$]{2,100}")
-_DEFINED = re.compile(
-    r"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module)"
+DEFINED = re.compile(
+    r"(?<![\w-])(?:def|class|function|func|fn|struct|enum|interface|trait|type|const|let|var|module)"
     r"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?([A-Za-z_$][\w$]{3,100})"
 )
 _FROM = re.compile(r"(?m)^[ +-]?\s*from\s+([\w.]+)\s+import\s+\(?([\w, \t]+)")
@@ -35,16 +35,17 @@ REFERENCE = re.compile(
     r"[\s/_:#!.='\"-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![^\W_]|\.\d)",
     re.IGNORECASE,
 )
-# Versions and dates, and those that everybody takes for an example.
+# Versions, dates and advisories, and those that everybody takes for an example.
 RELEASE = re.compile(
     r"(?<![A-Za-z\d.])v?(\d{1,4}(?:\.\d{1,5}){2,3}(?:[.-]?(?:alpha|beta|rc|dev|pre|post)[.-]?\d{0,3})?"
-    r"|\d{4}-\d\d-\d\d)(?![\w-]|\.\w)"
+    r"|\d{4}-\d\d-\d\d|(?:CVE|GHSA|RUSTSEC|PYSEC)-[\w-]{6,30})(?![\w-]|\.\w)"
 )
 _USUAL = re.compile(r"[0-3]\.[01]\.[01](?:\.[01])?|1\.2\.3(?:\.4)?|127\.0\.0\.1|\d{4}-01-01")
 _CAPITALISED = r"[^\W\d_a-z][\w'’-]+"
 _PERSON = re.compile(
     r"(?<![\w/@.])@([A-Za-z][A-Za-z\d-]{3,38})(?![\w/(])|\b([\w.+-]{4,40})@[\w-]+\.[a-z]"
-    r"|\b(?:[Bb]y:?|[Tt]hanks to|[Cc][Cc]:?|[Cc]redits?(?: to)?|[Kk]udos to|[Aa]uthor:?|[Rr]eviewer:?)\s"
+    r"|\b(?:[Bb]y:?|[Tt]hanks to|[Cc][Cc]:?|[Cc]redits?(?: to)?|[Kk]udos to|[Aa]uthor:?|[Rr]eviewer:?"
+    r"|(?:[Dd]iscussed|[Aa]greed|[Pp]aired|[Tt]alked|[Ww]orked)\b[^.\n]{0,40}?\swith)\s"
     rf"({_CAPITALISED}(?:\s{_CAPITALISED}){{0,2}})"
     rf"|\b({_CAPITALISED}\s{_CAPITALISED})\s(?:asked|reported|suggested|noted|found|reviewed|measured|wrote|proposed)\b"
 )
@@ -114,13 +115,14 @@ class RecordText:
         )
 
     def find(self, name: str) -> RecordPlace | None:
-        """Find a name at its boundaries, in its own or another usual spelling (`max_size`, `maxSize`, `max-size`)."""
-        squashed = squash(name)
+        """Find a name at its boundaries, in its own or another usual spelling (`max_size`, `maxSize`, `getMaxSize`)."""
+        others = [(squash(one), one) for one in spellings(name)]
         for place, text in self.texts.items():
             if (offset := find_bounded(text, name, "_$")) >= 0:
                 return RecordPlace(place, offset)
-            if find_bounded(self.squashed[place], squashed, "") >= 0 and (match := respelled(name).search(text)):
-                return RecordPlace(place, match.start())
+            for squashed, one in others:
+                if find_bounded(self.squashed[place], squashed, "") >= 0 and (match := respelled(one).search(text)):
+                    return RecordPlace(place, match.start())
         return None
 
     def find_verbatim(self, text: str) -> RecordPlace | None:
@@ -143,9 +145,12 @@ class RecordText:
 
     def defines(self, word: str) -> RecordPlace | None:
         """Find a plain word where the patch uses it as a name: defines it, or calls it as a method."""
+        name = re.escape(word)
+        prose = re.search(rf"`(?:[^`\n]*[^\w`])?(?:{name}::|::?{name}\b)", self.texts["description"])
+        if prose and not is_common(word, VERY_COMMON):
+            return RecordPlace("description", prose.start())
         if word not in self.texts["patch"]:
             return None
-        name = re.escape(word)
         match = re.search(
             rf"\b(?:def|class|function|func|fn|struct|enum|interface|trait|type|module)"
             rf"\s+(?:\([^)\n]*\)\s*)?(?:self\.)?{name}\b|[.>:]{name}\(|\b[a-z_]+[ (]:{name}\b"
@@ -176,7 +181,7 @@ class RecordText:
             for match in _NAME.finditer(self.texts[place]):
                 if match[0] not in found and is_code_like(match[0]) and not is_ordinary(match[0]):
                     found[match[0]] = RecordPlace(place, match.start())
-        for match in _DEFINED.finditer(self.texts["patch"]):
+        for match in DEFINED.finditer(self.texts["patch"]):
             if not is_ordinary(match[1]):
                 found.setdefault(match[1], RecordPlace("patch", match.start(1)))
         for path in self.paths:
@@ -214,7 +219,7 @@ class RecordText:
             if root := roots.get(match[1], match[1] if match[1] in _PLAIN_ROOTS else ""):
                 for name in match[2][1:].split("."):
                     found.setdefault(name, Library(name, root))
-        defined = {match[1] for match in _DEFINED.finditer(patch)}
+        defined = {match[1] for match in DEFINED.finditer(patch)}
         return {name: library for name, library in found.items() if name not in defined}
 
     def use_of(self, name: str) -> Use:
@@ -226,7 +231,7 @@ class RecordText:
         prose = f"{self.texts['description']}\n{self.texts['title']}"
         # A file of Go is no module, only its folder is.
         modules = {part.split(".")[0] for path in self.paths for part in path.split("/") if not part.endswith(".go")}
-        defined = {match[1] for match in _DEFINED.finditer(self.texts["patch"])}
+        defined = {match[1] for match in DEFINED.finditer(self.texts["patch"])}
         own = modules | defined | set(filter(is_code_like, _NAME.findall(prose)))
         # A variable has a value of any type.
         return uses_of(self._lines(), own, {name for name in own if name in modules or name[:1].isupper()})
@@ -258,6 +263,15 @@ class RecordText:
                         found.setdefault(significant(number.value), RecordPlace(place, offset + number.span[0]))
                 offset += len(line)
         return found
+
+    @cached_property
+    def quantities(self) -> dict[frozenset[str], RecordPlace]:
+        """What the prose measures, with its places; the numbers of the patch have no units."""
+        return {
+            quantity.values: RecordPlace(place, quantity.span[0])
+            for place in ("description", "title")
+            for quantity in quantities(self.texts[place])
+        }
 
     @cached_property
     def references(self) -> dict[str, RecordPlace]:

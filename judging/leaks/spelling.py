@@ -5,10 +5,20 @@ import re
 from judging.leaks.tokens import has_extension
 from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, is_placeholder
 
+# The field of an accessor has two words or more: `get_name` says nothing about `name`.
+_ACCESSOR = re.compile(r"[gs]et(?:_?)((?:[A-Z][a-z0-9]+){2,}|[a-z0-9]+(?:_[a-z0-9]+)+)")
+
 
 def squash(text: str) -> str:
     """Lower case without hyphens and underscores, so that all spellings of a name are equal."""
     return text.lower().replace("_", "").replace("-", "")
+
+
+def spellings(name: str) -> list[str]:
+    """Return a name and the others that tell of it: `lockTimeout` and `set_lock_timeout` of `getLockTimeout`."""
+    match = _ACCESSOR.fullmatch(name)
+    field = match[1] if match else name
+    return [name, field, f"get_{field}", f"set_{field}"] if match or len(name_parts(name)) > 1 else [name]
 
 
 def name_parts(name: str) -> list[str]:

@@ -172,7 +172,7 @@ def _word_piece(answer: str, text: str, start: int) -> Iterator[tuple[str, str, 
         yield text, IDENTIFIER, start, True
     elif len(text) >= 4 and (
         answer.startswith("(", end)
-        or answer[start - 1 : start] in (".", "`")
+        or answer[start - 1 : start] in (".", "`", ":")
         or _DEFINES.search(answer, max(0, start - 12), start)
         or _IS_A.match(answer, end)
         or (text[0].isupper() and _WITHIN_SENTENCE.search(answer, max(0, start - 3), start))

@@ -29,7 +29,7 @@ _BRANDS = word_set(
     "rubygems rspec addresssanitizer asan ubsan llvm webassembly jsonschema wordpress elasticsearch dynamodb "
     "pyproject docstring docstrings changelog hotfix bugfix todo codebase filesystem readme swagger sqlalchemy "
     "beautifulsoup opencv xmlhttprequest urllib3 boto3 html5 html5lib css3 sass scss ipynb jupyter "
-    "stringio bytesio iostream stdin stdout stderr devtools powershell"
+    "stringio bytesio iostream stdin stdout stderr devtools powershell commonmark kubernetes"
 )
 # First parts of dotted names that belong to a library or a language, not to the repository.
 _LIBRARY_ROOTS = word_set(
@@ -116,7 +116,7 @@ COMMON_FLAGS = word_set(
 
 @cache
 def _standard_names() -> frozenset[str]:
-    """The code-like names of `names.txt`: the standard libraries of JavaScript with the DOM, Java, Rust and C."""
+    """The code-like names of `names.txt`: standard libraries, and what HTTP, ARIA, CSS and servers' settings name."""
     return word_set((Path(__file__).parent / "names.txt").read_text("utf-8"))
 
 
@@ -172,7 +172,7 @@ def is_ordinary(name: str) -> bool:
         or (squashed in _BRANDS and squashed == lower)
         or name in _FRAMEWORK_NAMES
         or name in _language_names()
-        or name in _standard_names()
+        or (lower if "-" in name else name) in _standard_names()
     )
 
 

@@ -102,6 +102,8 @@ def left_out(
     if after.kind == "folder":
         yield attempt(f"with {path} as a file instead of a folder", PathEntry("file"))
     if after.kind == "file":
+        wrong = _foreign_data(after) or FOREIGN.encode()
+        yield attempt(f"with other content in {path} that nobody may read", replace(after, data=wrong, mode=0))
         yield from _wrong_content(path, before, after, checker=checker, stuffing=stuffing, ordered=ordered, most=most)
 
 

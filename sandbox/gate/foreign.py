@@ -3,10 +3,12 @@
 import re
 import string
 from collections.abc import Collection, Iterator
+from decimal import Decimal
 
 WORD = re.compile(r"[^\W_]+")
 _VALUE = re.compile(r"[^\s=:,;\"']+")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,15}(?![\w.])")
+_DECIMAL = re.compile(r"(?<![\w.])\d{1,15}\.(\d{1,9})(?![\w.])")
 # By its first bytes the kind of a file is recognized.
 HEADER = 16
 FOREIGN = "zq foreign line"
@@ -40,6 +42,8 @@ def foreign_texts(text: str, known: Collection[str]) -> Iterator[tuple[str, str]
     yield "foreign lines, as many and as long, sorted", _ended(text, [_filler(n, len(x)) for n, x in enumerate(lines)])
     yield "other numbers with the same sum", _same_sum(text)
     yield "each number one less", _NUMBER.sub(lambda match: str(max(0, int(match[0]) - 1)), text)
+    if _DECIMAL.search(text):
+        yield "the last digit but one of each decimal number one more", _DECIMAL.sub(_more, text)
     yield "the letters of each word in the opposite order", WORD.sub(lambda match: match[0][::-1], text)
 
 
@@ -52,7 +56,7 @@ def other_answers(text: str, script: str) -> Iterator[tuple[str, str]]:
     values = _values_of(script)
     for match in _VALUE.finditer(text):
         for value in _nearest(values, match[0]) if match[0] in values else ():
-            if value.isdigit() == match[0].isdigit():
+            if value.isdigit() == match[0].isdigit() and not is_rounded(value, match[0]):
                 yield f"{value} in place of {match[0]}", f"{text[: match.start()]}{value}{text[match.end() :]}"
     line = text.strip()
     if line in values and not _VALUE.fullmatch(line):
@@ -64,9 +68,17 @@ def longer_line(text: str, number: int) -> Iterator[tuple[str, str]]:
     """Return what to call it, and `text` with a longer word at an end of this line: `4` is the beginning of `44`."""
     lines = text.splitlines(keepends=True)
     words = list(WORD.finditer(lines[number]))
-    for says, at in (("end", words[-1].end() - 1), ("beginning", words[0].start())) if words else ():
-        longer = f"{lines[number][:at]}{lines[number][at]}{lines[number][at:]}"
+    for says, at, last in (("end", words[-1].end(), -1), ("beginning", words[0].start(), 0)) if words else ():
+        letter = lines[number][at + last].replace("0", "1")  # zeros may mean nothing there
+        longer = f"{lines[number][:at]}{letter}{lines[number][at:]}"
         yield f"a longer word at the {says} of", "".join([*lines[:number], longer, *lines[number + 1 :]])
+
+
+def is_rounded(one: str, other: str) -> bool:
+    """Whether two decimal numbers differ by one in their last digit or only in zeros at their ends."""
+    found = [match for match in map(_DECIMAL.fullmatch, (one, other)) if match]
+    least = min((Decimal(1).scaleb(-len(match[1])) for match in found), default=Decimal(0))
+    return len(found) == 2 and abs(Decimal(one) - Decimal(other)) <= least
 
 
 def foreign_bytes(data: bytes) -> Iterator[tuple[str, bytes]]:
@@ -172,6 +184,10 @@ def _same_sum(text: str) -> str:
         value = str(int(match[0]) + by).zfill(len(match[0]) if match[0].startswith("0") else 0)
         lines[number] = f"{lines[number][: match.start()]}{value}{lines[number][match.end() :]}"
     return _ended(text, lines)
+
+
+def _more(match: re.Match[str]) -> str:
+    return str(Decimal(match[0]) + Decimal(10).scaleb(-len(match[1])))
 
 
 def _next(word: str) -> str:

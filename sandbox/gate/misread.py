@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from sandbox.gate.foreign import is_rounded
+
 _NUMBER = re.compile(r"[1-9]\d{0,14}\Z")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)[ \t]+(?=\w)")
 _SIGN = re.compile(r"(?<=\w)[^\w\s](?=\w)")
@@ -29,7 +31,8 @@ def texts_as_code(text: str) -> Iterator[tuple[str, str]]:
         yield "a text that is true in a test without quotes", f"{value} = {value} -o x\n"
         yield "a text that is true in a test without quotes, by its beginning", f"{value} -o x\n"
     if "\n" not in value and len(value) > 1:
-        yield "a part of its text", f"{value[:-1]}\n"
+        if not is_rounded(value, f"{value[:-1]}0"):
+            yield "a part of its text", f"{value[:-1]}\n"
         yield "a pattern of the shell that fits it", f"{value[:-1]}?\n"
         yield "a pattern that fits it", f"{value[:-1]}.\n"
     if "\n" not in value and value:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from judging.shell.words import ShellToken, tokens
 from sandbox.gate.report import Check, GateFinding, ReportLine
-from sandbox.protocol import HOME, Setup
+from sandbox.protocol import HOME, ROOTS, Setup
 
 _LEADS = frozenset({"do", "then", "else", "elif", "!", "time", "if", "while", "until", "{"})
 _WRAPPERS = frozenset(
@@ -20,6 +20,7 @@ _RUNS_FILE = _SHELLS | {".", "source", "awk", "gawk", "mawk", "sed", "perl", "py
 _EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _FUNCTION = re.compile(r"(?m)(?:^|[;{]|&&)\s*(\w+)\s*\(\)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.DOTALL)
+_OWN_PROGRAMS = re.compile(rf"PATH=(?:.*:)?(?:{'|'.join(ROOTS)}|~|\$\{{?HOME\b|\$\{{?PWD\b|\.(?:[:/]|$)|:|$)")
 _ABSOLUTE_DATE = re.compile(r"(?:-d|--date=?|-r|--reference=?)\s*(?:@|\d{4}-|/|\$|$)")
 _PROGRAMS: Mapping[str, frozenset[str]] = {
     "the clock": frozenset({"date", "uptime", "cal", "ncal", "hwclock", "timedatectl", "who", "w", "last"}),
@@ -104,6 +105,10 @@ def findings_of(checker: str, reference: str, setup: Setup) -> list[GateFinding]
         for path in _programs_run(command, scripts):
             text = f"the checker runs {path}, which the agent may write"
             found.setdefault((path, line), finding_at(text, "checker", checker, line, " ".join(command.words), path))
+    for at, shown in _search_paths(checker):
+        line = checker.count("\n", 0, at) + 1
+        text = "the checker runs programs of a folder that the agent may write"
+        found.setdefault(("PATH", line), finding_at(text, "checker", checker, line, shown))
     for at, shown in _background(reference):
         line = reference.count("\n", 0, at) + 1
         text = "the reference leaves work to a background process"
@@ -170,6 +175,16 @@ def _programs_run(command: _Command, fixtures: Iterable[str]) -> Iterator[str]:
             relative = "/" in word and not word.startswith("/") or (command.words[0] in {".", "source"} | _SHELLS)
             if name == path or (relative and path.endswith(f"/{name}") and not name.startswith("/")):
                 yield path
+
+
+def _search_paths(script: str) -> Iterator[tuple[int, str]]:
+    """Assignments of PATH with a folder that the agent may write."""
+    before = ""
+    for token in tokens(script):
+        is_first = before in {"", "export", "env", *_LEADS} or _ASSIGNMENT.match(before)
+        if token.kind == "word" and is_first and _OWN_PROGRAMS.match(script[token.start : token.end].replace('"', "")):
+            yield token.start, token.text
+        before = token.text if token.kind == "word" else ""
 
 
 def _background(reference: str) -> Iterator[tuple[int, str]]:

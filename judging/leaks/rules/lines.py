@@ -201,9 +201,9 @@ def _was_shown(case: LeakCase, path: str, position: NamedLines) -> bool:
 
 
 def _is_near(case: LeakCase, position: NamedLines) -> bool:
-    """Whether the history gives such a line. One that is changed or spoken of must be there itself."""
+    """Whether the history gives such a line; of one that is changed or spoken of, itself or the one above."""
     if position.exact and position.first % 10:
-        return position.first in case.history.line_numbers
+        return not case.history.line_numbers.isdisjoint((position.first, position.first - 1))
     # Who reads a few lines knows where they are. A low number, such as that of an example, explains few around it.
     near = min(_NEAR, max(_NEAREST, position.last - position.first))
     return any(position.first - min(near, n) <= n <= position.last + min(near, n) for n in case.history.line_numbers)

@@ -88,10 +88,10 @@ class _Names:
 
     def _place(self, token: AnswerToken) -> RecordPlace | None:
         if token.kind == PATH:
-            return self.leaked_path(normal_path(token.text))
+            return None if self.case.coins(token.text) else self.leaked_path(normal_path(token.text))
         if token.kind == LITERAL:
             return self._leaked_literal(token.text)
-        if self._is_foreign(token.text) or self.case.by_convention(token.text):
+        if self._is_foreign(token.text) or self.case.by_convention(token.text) or self.case.coins(token.text):
             return None
         if not token.code_form:
             return None if self.history.knows_word(token.text) else self.record.defines(token.text)
@@ -150,7 +150,8 @@ class _Names:
         ):
             return None
         root = name.split(".", 1)[0]
-        return None if root in ("self", "cls", "this") else self.record.find(name)
+        is_variable = self.case.defines(root) and not any(map(is_code_like, name.split(".")[1:]))
+        return None if root in ("self", "cls", "this") or is_variable else self.record.find(name)
 
     def _leaked_literal(self, text: str) -> RecordPlace | None:
         plain = text.strip()
@@ -158,6 +159,8 @@ class _Names:
             word for word in re.findall(r"[A-Za-z_]{2,}", plain) if not is_ordinary(word) and not self._is_foreign(word)
         ]
         if len(plain) < 6 or len(words) < 2 or plain in self.history.text:
+            return None
+        if is_ordinary(plain) or self.history.knows_path(plain):
             return None
         # A few words that the history knows, in a new combination, are an honest edit or search.
         if len(words) < _LONG_LITERAL and all(self.history.knows_word(word) for word in words):

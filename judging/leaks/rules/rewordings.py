@@ -16,9 +16,10 @@ _SENTENCE = re.compile(r"[^.!?;\n]+(?:[.!?;](?=\w)[^.!?;\n]+)*")
 _WORD = re.compile(r"[A-Za-z]{3,}")
 # Names are no wording: the rules for names read them.
 _QUOTED_CODE = re.compile(r"`[^`\n]*`")
+_HYPHENED = re.compile(r"(?<![\w-])[A-Za-z]{1,40}(?:-[A-Za-z]{1,40}){1,8}(?![\w-])")
 _COMMENT = re.compile(r"(?m)^\+.*?(?:#|//|\"\"\"|/\*)\s*([A-Za-z][^\n]{20,300})$")
 _ENOUGH, _FEWEST = 2.0, 2
-# Who guesses at a cause often finds the right words for it.
+# Who guesses at a cause, or asks for it, often finds the right words.
 _ENOUGH_IN_A_GUESS = 2.5
 _STANDARD = re.compile(rf"\b(?:{STANDARDS}|specification)\b")
 _GUESS = re.compile(
@@ -46,8 +47,10 @@ def find(case: LeakCase) -> Iterator[LeakFinding]:
     for match in _SENTENCE.finditer(case.answer):
         if case.in_code(match.span()):
             continue
-        stems = {stem(word.lower()) for word in _WORD.findall(_QUOTED_CODE.sub("", match[0]))}
-        enough = _ENOUGH_IN_A_GUESS if _GUESS.search(match[0]) else _ENOUGH
+        prose = _HYPHENED.sub(lambda name: "" if is_ordinary(name[0]) else name[0], _QUOTED_CODE.sub("", match[0]))
+        stems = {stem(word.lower()) for word in _WORD.findall(prose)}
+        is_guess = case.answer.startswith("?", match.end()) or _GUESS.search(match[0])
+        enough = _ENOUGH_IN_A_GUESS if is_guess else _ENOUGH
         for sentence in sentences:
             shared = stems & sentence.stems.keys()
             if len(shared) < _FEWEST or sum(sentence.stems[s] for s in shared) < enough:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from judging.leaks.case import LeakCase, LeakFinding
-from judging.leaks.numbers import is_telling, significant
+from judging.leaks.numbers import is_telling, quantities, significant
 from judging.leaks.record import REFERENCE, RELEASE, RecordPlace
 from judging.leaks.rules.lines import positions
 from judging.leaks.spelling import find_bounded, name_parts
@@ -25,6 +25,7 @@ _LONG_REFERENCE = 4
 def find(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield numbers and values that the record has, the history has not, and nobody would pick by chance."""
     yield from _numbers(case)
+    yield from _quantities(case)
     yield from _strings(case)
     yield from _references(case)
     yield from _commits(case)
@@ -43,6 +44,14 @@ def _numbers(case: LeakCase) -> Iterator[LeakFinding]:
         if place is not None and key not in case.history.numbers and (not number.said or len(number.value) > 2):
             text = case.record.texts[place.name][place.offset :].split("\n", 1)[0][:80]
             yield LeakFinding(VALUE, number.span, place, text)
+
+
+def _quantities(case: LeakCase) -> Iterator[LeakFinding]:
+    """Yield a time or size of the prose that is no round one: `180 ms`, or `0.18 s`."""
+    for quantity in quantities(case.answer) if case.record.quantities else ():
+        place = case.record.quantities.get(quantity.values)
+        if place is not None and quantity.values not in case.history.quantities and not quantity.is_round:
+            yield LeakFinding(VALUE, quantity.span, place)
 
 
 def _strings(case: LeakCase) -> Iterator[LeakFinding]:
@@ -90,7 +99,7 @@ def _references(case: LeakCase) -> Iterator[LeakFinding]:
         if (place := secret.get(match[1])) is not None:
             yield LeakFinding(VALUE, match.span(), place)
     for number, place in secret.items():
-        alone = len(number) >= _LONG_REFERENCE and not 1900 <= int(number) <= 2100
+        alone = len(number) >= _LONG_REFERENCE and not 1970 <= int(number) <= 2038
         if alone and (at := find_bounded(case.answer, number, "_.")) >= 0:
             yield LeakFinding(VALUE, (at, at + len(number)), place)
     for said in case.numbers if any(len(number) >= 3 for number in secret) else ():

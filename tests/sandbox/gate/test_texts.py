@@ -15,6 +15,7 @@ from sandbox.gate.foreign import (
     stuffed,
     without_line,
 )
+from sandbox.gate.misread import texts_as_code
 from sandbox.gate.state import PathEntry
 
 TEXT = "ida,7\nbram,3\n"
@@ -122,3 +123,12 @@ def test_other_answers_are_the_values_that_the_checker_names_beside_the_right_on
 
 def test_a_line_gets_a_longer_word_at_either_end() -> None:
     assert [wrong for _, wrong in longer_line("a\n (b = 12)\n", 1)] == ["a\n (b = 122)\n", "a\n (bb = 12)\n"]
+
+
+def test_a_decimal_number_gets_another_value_and_none_that_is_the_same_rounded() -> None:
+    assert "8.296\n" in [wrong for _, wrong in foreign_texts("8.286\n", ())]
+    assert [wrong for _, wrong in longer_line("0.50\n", 0)] == ["0.501\n", "10.50\n"]
+    assert "58.\n" not in [wrong for _, wrong in texts_as_code("58.0\n")]
+    script = 'case "$(cat mean)" in 8.285|8.286|9.286) exit 0 ;; esac'
+    found = {wrong for _, wrong in other_answers("8.286\n", script)}
+    assert "9.286\n" in found and "8.285\n" not in found

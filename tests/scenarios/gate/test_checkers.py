@@ -30,6 +30,7 @@ WRONG_FIRST = {
     *("sorted letters", "a private file in any way", "one member of the archive", "links by their inside"),
     *("a link that resolves", "touched today", "numbers of the inode", "a name for find", "a copy that may be there"),
     *("a copy that is not made twice", "paths with colons in the text"),
+    *("no difference is printed", "nearly that mean", "zeros behind a half", "rounded up or down"),
 }
 SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS, *SOUND_BESIDE, *FRESH_SOUND)
 BAD = (*cases.BAD, *MEASURED, *ATTACKED, *LENIENT, *DAMAGED, *FRESH_BAD)

@@ -37,6 +37,8 @@ def found(checker: str, reference: str = "true") -> list[tuple[str, str]]:
         ("sh /usr/local/bin/todo", "runs /usr/local/bin/todo, which the agent may write"),
         (". /srv/lib.sh", "runs /srv/lib.sh, which the agent may write"),
         ("find . -exec /usr/local/bin/todo {} +", "runs /usr/local/bin/todo, which the agent may write"),
+        ('PATH="$HOME/bin:$PATH"; todo', "runs programs of a folder that the agent may write"),
+        ("export PATH=/bin:.", "runs programs of a folder that the agent may write"),
     ],
 )
 def test_a_checker_that_depends_on_more_than_the_state_is_named_with_its_line(line: str, what: str) -> None:
@@ -57,6 +59,7 @@ def test_a_checker_that_depends_on_more_than_the_state_is_named_with_its_line(li
         "last() { tail -n 1; }\ncat list | last",
         'case "$TERMINAL" in\nexit) ;;\ndate) exit 1 ;;\nesac',
         "find . -type f | xargs grep -q last",
+        "grep -qx PATH=/usr/local/bin profile && PATH=/usr/bin:/bin cmp -s - profile < /srv/want",
     ],
 )
 def test_words_that_are_only_text_are_no_finding(checker: str) -> None:
