@@ -85,18 +85,21 @@ class LiveEpisode:
     opening: Observation
 
     @property
-    def total_reward(self) -> float:
-        return sum(step.reward or 0.0 for step in self.steps)
+    def total_reward(self) -> float | None:
+        """None if the environment gave no reward at any step."""
+        given = [step.reward for step in self.steps if step.reward is not None]
+        return sum(given) if given else None
 
     @property
-    def terminal_reward(self) -> float:
-        """The last step's reward: unlike the sum, it does not pay for stalling."""
-        return (self.steps[-1].reward or 0.0) if self.steps else 0.0
+    def terminal_reward(self) -> float | None:
+        """The last step's reward: unlike the sum, it does not pay for stalling. None as for the sum."""
+        return None if self.total_reward is None else self.steps[-1].reward or 0.0
 
     @property
-    def max_progress(self) -> float:
-        """The most progress at any step; 1 for a completed episode."""
-        return max([1.0 if self.completed else 0.0, *(step.progress or 0.0 for step in self.steps)])
+    def max_progress(self) -> float | None:
+        """The most progress at any step; 1 for a completed episode. None if the environment reported none."""
+        reported = [step.progress for step in self.steps if step.progress is not None]
+        return max([float(self.completed), *reported]) if reported else None
 
     @property
     def hinted(self) -> bool:

@@ -146,3 +146,14 @@ def test_an_action_that_succeeds_completes_no_task(
 @pytest.mark.parametrize(("progress", "known"), [(0.5, 0.5), (50, None), (-1, None), ("half", None)])
 def test_progress_is_a_share(progress: object, known: float | None) -> None:
     assert play(lambda *_: observed({"progress": progress}), "walk").steps[0].progress == known
+
+
+@pytest.mark.parametrize(
+    ("rewards", "total", "terminal"),
+    [([None, None], None, None), ([1, None], 1.0, 0.0), ([None, 0.0], 0.0, 0.0), ([0.25, 0.5], 0.75, 0.5)],
+)
+def test_a_reward_that_was_not_given_is_no_reward_of_nothing(
+    rewards: list[float | None], total: float | None, terminal: float | None
+) -> None:
+    episode = play(lambda _, number: observed({"text": "x"}, reward=rewards[number - 1]), "walk", "walk")
+    assert (episode.total_reward, episode.terminal_reward, episode.max_progress) == (total, terminal, None)
