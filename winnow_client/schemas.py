@@ -408,6 +408,7 @@ class MeasuredOut(Response):
     low: float
     high: float
     solved_by: str
+    lost: int
 
 
 class TaskOut(Response):
@@ -429,6 +430,7 @@ class OperatorOut(Response):
     low: float
     high: float
     solved_by: str
+    lost: int
     model: str
 
 

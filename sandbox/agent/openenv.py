@@ -31,7 +31,7 @@ from sandbox.errors import EnvironmentFull, HungUp, NoReply, SandboxFailed, Serv
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
-OK, SERVER_ERROR = 200, 500
+OK, SERVER_ERROR, TOO_MANY = 200, 500, 429
 CONNECT_SECONDS = 10.0
 DESCRIBE_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
@@ -61,6 +61,7 @@ SCORING = re.compile(
     r"criteri|(?<!un)expected|solution|answer|(?<!p)reference|rubric|ground_truth|grader|checker", re.IGNORECASE
 )
 LIST_TOOLS = {"jsonrpc": "2.0", "method": "tools/list", "params": {}, "id": 1}
+HALF_CHARACTER = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 # Fields of the server that are not part of the observation.
 BESIDE = frozenset({"done", "reward", "metadata"})
 # The most of a field that an agent is shown: as much text as of a shell, and no picture as numbers or as characters.
@@ -151,7 +152,9 @@ class OpenEnvEnvironment:
                 proxy=True if self._network and not connected else None,
             )
         except (OSError, _socket_error()) as error:
-            raise SandboxFailed(f"{self._url}, reset: {error or type(error).__name__}") from None
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            kind = EnvironmentFull if status == TOO_MANY else SandboxFailed
+            raise kind(f"{self._url}, reset: {error or type(error).__name__}") from None
 
     async def step(self, action: str) -> EnvironmentStep:
         """A refused action and one that fails on the server are steps too; see `EnvironmentStep`."""
@@ -200,8 +203,10 @@ class OpenEnvEnvironment:
         for trial in self._form.trials(self._opening.fields):
             try:
                 await self._exchange("step", trial)
-            except (ServerError, NoReply, HungUp):
+            except (ServerError, HungUp):
                 continue
+            except NoReply as silent:
+                raise NoReply(f"{doubt}; then {silent}") from None
             return
         raise SandboxFailed(doubt)
 
@@ -252,9 +257,11 @@ class OpenEnvEnvironment:
 
 
 def _parsed(text: str | bytes) -> Any:
-    """A reply as JSON. A number that is none in JSON, such as NaN, becomes a text. Raises `ValueError` for one that no
-    database stores."""
+    """A reply as JSON. A number that is none in JSON, such as NaN, becomes a text, half of a character a `?`. Raises
+    `ValueError` for one that no database stores."""
     reply = json.loads(text, parse_constant=str, parse_float=_finite)
+    if HALF_CHARACTER.search(text if isinstance(text, str) else text.decode()):
+        reply = json.loads(json.dumps(reply, ensure_ascii=False).encode(errors="replace"))
     level: list[object] = [reply]
     for _ in range(DEEPEST):
         level = [

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
 
 from sandbox.agent.action_form import form_of
 from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment
 from sandbox.agent.played import AskedTask
-from sandbox.errors import SandboxFailed
+from sandbox.errors import EnvironmentFull, SandboxFailed
 
 FORM = form_of({"properties": {"command": {"type": "string"}}, "required": ["command"]})
 WHY = "no such move"
@@ -157,3 +159,22 @@ def test_a_reward_that_was_not_given_is_no_reward_of_nothing(
 ) -> None:
     episode = play(lambda _, number: observed({"text": "x"}, reward=rewards[number - 1]), "walk", "walk")
     assert (episode.total_reward, episode.terminal_reward, episode.max_progress) == (total, terminal, None)
+
+
+def test_half_a_character_is_shown_as_a_mark() -> None:
+    """No database and no endpoint takes it."""
+    text = '{"type": "observation", "data": {"observation": {"te\\udc00xt": "a\\ud800b \\ud83d\\ude00"}, "done": true}}'
+    assert play(lambda *_: json.loads(text), "walk").steps[0].fields == {"te?xt": "a?b 😀"}
+
+
+def test_a_server_that_admits_no_more_sessions_is_full() -> None:
+    def refuse(_: ServerConnection, request: Request) -> Response:
+        return Response(429, "Too Many Requests", Headers({"Content-Length": "0"}), b"")
+
+    async def connect() -> None:
+        async with serve(lambda _: asyncio.sleep(0), "127.0.0.1", 0, process_request=refuse) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            await OpenEnvEnvironment(url, reset={}, form=FORM).reset()
+
+    with pytest.raises(EnvironmentFull):
+        asyncio.run(connect())
