@@ -48,6 +48,10 @@ class NoReply(SandboxFailed):
     """The server did not reply in time."""
 
 
+class HungUp(SandboxFailed):
+    """The server ended the session without a reply."""
+
+
 class ReplayDiffers(SandboxError):
     """The state cannot be rebuilt: a command shows something else than when it was recorded."""
 

@@ -147,6 +147,7 @@ class ComparisonOut(Response):
     unpaired: int
     missing: int
     incomplete: bool
+    notes: list[str] = []
     comparisons: int
     method: str
     conclusion: str
@@ -287,7 +288,7 @@ class LiveScoreOut(Response):
     format_failure_rate: float | None = None
     invalid_actions: int
     invalid_action_rate: float | None = None
-    episodes_missing: int
+    episodes_missing: int | None = None
     incomplete: bool
     intervals: dict[str, list[float]]
 
@@ -297,15 +298,15 @@ class ScoreOut(Response):
     model: str
     n: int
     errors: int
-    fmt: float
-    xtr: float
-    exact: float
-    svc: float
-    op_token: float
-    service_and_op: float
-    exact_shell: float
-    lat: float
-    len: float
+    fmt: float | None = None
+    xtr: float | None = None
+    exact: float | None = None
+    svc: float | None = None
+    op_token: float | None = None
+    service_and_op: float | None = None
+    exact_shell: float | None = None
+    lat: float | None = None
+    len: float | None = None
     cut: int
     rows_missing: int | None = None
     incomplete: bool
@@ -407,6 +408,7 @@ class MeasuredOut(Response):
     low: float
     high: float
     solved_by: str
+    lost: int
 
 
 class TaskOut(Response):
@@ -428,6 +430,7 @@ class OperatorOut(Response):
     low: float
     high: float
     solved_by: str
+    lost: int
     model: str
 
 

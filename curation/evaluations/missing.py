@@ -69,19 +69,22 @@ def missing_notes(evaluation: Evaluation, rows: Iterable[Mapping[str, Any]]) -> 
     notes = []
     for row in rows:
         if missing := int(row.get("episodes_missing" if live else "rows_missing") or 0):
+            over = f"The figures are those of the other {row['n']:,}" if row["n"] else "There are no figures"
             notes.append(
-                f"{row['model']}: {_are(missing, noun, 'missing')}, of {row['n'] + missing:,}. The figures are those "
-                f"of the other {row['n']:,}, and equal to no other model's. To retry only what failed shifts them, if "
-                "the model is a cause of the failures; launch again to measure all alike."
+                f"{row['model']}: {_are(missing, noun, 'missing')}, of {row['n'] + missing:,}. {over}, and equal to no "
+                "other model's. To retry only what failed shifts them, if the model is a cause of the failures; launch "
+                "again to measure all alike."
             )
-    again = planned_items(evaluation).filter(cache_after__isnull=False).values_list("data__place")
-    names = dict(evaluation.models.values_list("place", "name"))
-    for place, count in again.annotate(Count("pk")):
-        notes.append(
-            f"{names.get(place)}: {_are(count, noun, 'the second try')} after a failure. To retry only what failed "
-            "shifts the figures, if the model was a cause of the failures."
-        )
-    return notes
+    return [*notes, *(note for model in evaluation.models.order_by("place") for note in retry_notes(model))]
+
+
+def retry_notes(model: EvaluatedModel) -> list[str]:
+    """A sentence about results of a second try, if the model has any."""
+    evaluation = model.evaluation
+    again = planned_items(evaluation).filter(data__place=model.place, cache_after__isnull=False).count()
+    noun = "episode" if evaluation.kind == EvaluationKind.LIVE else "row"
+    said = f"{model.name}: {_are(again, noun, 'the second try')} after a failure. To retry only what failed shifts the"
+    return [f"{said} figures, if the model was a cause of the failures."] if again else []
 
 
 def _are(count: int, noun: str, what: str) -> str:

@@ -181,6 +181,12 @@ class Evaluation(ResultOfRun):
         many = "{} other evaluations have answers from its calls."
         yield from run.blocked_by(others, one, "evaluation-list", plural=many)
 
+    @property
+    def reported(self) -> set[str]:
+        """Those of rewards and progress that the environment of its episodes reported at all."""
+        names = ("total_reward", "terminal_reward", "max_progress")
+        return {name for name in names if self.episodes.exclude(**{name: None}).exists()}
+
     def samples(self) -> QuerySet[Sample]:
         """The samples that were made of its episodes."""
         return Sample.objects.filter(trajectory__episode__evaluation=self)
@@ -389,7 +395,7 @@ class Episode(models.Model):
     row.
 
     `key` identifies the task, `repeat` counts its episodes from 0, and `played_key` is a hash of the server's
-    description of the task. Rewards and `max_progress` (0–1) are the environment's.
+    description of the task. Rewards and `max_progress` (0–1) are the environment's, null if it reported none.
     """
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")
@@ -402,9 +408,9 @@ class Episode(models.Model):
     played_key = models.CharField(max_length=64, blank=True, default="")
     completed = models.BooleanField(default=False)
     steps = models.PositiveIntegerField(default=0)
-    max_progress = models.FloatField(default=0.0)
-    total_reward = models.FloatField(default=0.0)
-    terminal_reward = models.FloatField(default=0.0)
+    max_progress = models.FloatField(null=True)
+    total_reward = models.FloatField(null=True)
+    terminal_reward = models.FloatField(null=True)
     hinted = models.BooleanField(default=False)
     format_failures = models.PositiveIntegerField(default=0)
     invalid_actions = models.PositiveIntegerField(default=0, help_text="Actions that the server refused.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import cast
 
-from sandbox.agent.json_schema import Schema, alternatives, example, mapping_in, plain_schema
+from sandbox.agent.json_schema import Schema, alternatives, example, list_in, mapping_in, plain_schema
 from sandbox.agent.tools import RequestedCall, Tool
 from sandbox.errors import UnknownAction
 
@@ -75,13 +75,12 @@ class ActionForm:
             return json.dumps(found, ensure_ascii=False)
         if self.kind in (ActionKind.OBJECT, ActionKind.TOOLS):
             return None
-        if self.kind == ActionKind.VALUE:
-            blocks, _ = _fenced(text)
-            value = value_in(blocks[0] if blocks else text, self.fields[self.main])
-            return None if value is None else value if isinstance(value, str) else json.dumps(value)
         _, opening, last = text.rpartition(f"</{self.main}>")[0].rpartition(f"<{self.main}>")
         text = last.strip() if opening else text
         blocks, outside = _fenced(text)
+        if self.kind == ActionKind.VALUE:
+            value = value_in(blocks[0] if blocks else text, self.fields[self.main])
+            return None if value is None else value if isinstance(value, str) else json.dumps(value)
         if blocks and (self.kind == ActionKind.CODE or not outside.strip()):
             return "\n".join(block.rstrip("\n") for block in blocks) or None
         return text or None
@@ -134,7 +133,7 @@ class ActionForm:
     def _object(self, text: str) -> dict[str, object] | None:
         """The first JSON object in the text that has this form."""
         whole = self._fitting(_json(text))
-        if whole or self.kind in (ActionKind.TEXT, ActionKind.CODE):
+        if whole or self.kind == ActionKind.CODE:
             blocks, _ = _fenced(text)
             return whole or next(filter(None, (self._fitting(_json(block)) for block in blocks)), None)
         return next(filter(None, map(self._fitting, _objects(text))), None)
@@ -180,25 +179,40 @@ def form_of(schema: Schema, named: str = "") -> ActionForm:
     whole = plain_schema(schema)
     every = _properties(whole)
     if kinds := [one for one in alternatives(whole) if _properties(one)]:
+        calls = [(one, parts) for one in kinds if (parts := _parts_of(one))[1]]
+        if len(calls) == 1 and _calls_tools(*calls[0][1][1:]):
+            return form_of(calls[0][0], named)
         for one in kinds:
             every |= _properties(one)
         return ActionForm(ActionKind.OBJECT, every, whole=whole)
-    constants = {name: value["const"] for name, value in every.items() if "const" in value}
-    fields = {name: value for name, value in every.items() if name not in constants}
-    stated = whole.get("required")
-    required = tuple(name for name in fields if name in stated) if isinstance(stated, list) else ()
+    constants, fields, required = _parts_of(whole)
     about = " ".join(str(schema.get("description") or "").split())
     if named:
         if named not in fields:
             raise UnknownAction(f"its actions have no field `{named}`; they have {', '.join(fields) or 'none'}")
         return ActionForm(_kind_of(named, fields[named]), fields, required, constants, named, about)
-    if not fields or (required == ("tool_name",) and "arguments" in fields):
-        return ActionForm(ActionKind.TOOLS, fields, required, {"type": "call_tool"})
-    single = required if len(required) == 1 else tuple(fields) if len(fields) == 1 else ()
+    if not fields or _calls_tools(fields, required):
+        return ActionForm(ActionKind.TOOLS, fields, required, constants if fields else {"type": "call_tool"})
+    codes = tuple(name for name in fields if _kind_of(name, fields[name]) == ActionKind.CODE)
+    single = required or (tuple(fields) if len(fields) == 1 else codes)
+    single = single if len(single) == 1 else ()
     # One choice beside other fields says which of these are read, so it is no action alone.
     if not single or (len(fields) > 1 and "enum" in fields[single[0]]):
         return ActionForm(ActionKind.OBJECT, fields, required, constants, about=about)
     return ActionForm(_kind_of(single[0], fields[single[0]]), fields, required, constants, single[0], about)
+
+
+def _parts_of(schema: Schema) -> tuple[dict[str, object], dict[str, Schema], tuple[str, ...]]:
+    """The constants of an action, the fields that an agent sets, and those of them that it has to."""
+    every = _properties(schema)
+    constants = {name: value["const"] for name, value in every.items() if "const" in value}
+    fields = {name: value for name, value in every.items() if name not in constants}
+    stated = list_in(schema.get("required"))
+    return constants, fields, tuple(name for name in fields if name in stated)
+
+
+def _calls_tools(fields: Mapping[str, Schema], required: Sequence[str]) -> bool:
+    return "arguments" in fields and {"tool_name"} <= set(required) <= {"tool_name", "arguments"}
 
 
 def _properties(schema: Schema) -> dict[str, Schema]:
@@ -218,18 +232,20 @@ def value_in(reply: str, field: Schema) -> object:
     the server refuses it, and says why."""
     text = reply.strip().strip("`'\"*")
     text = text.rstrip(".!").strip() or text
-    lines = text.splitlines()
-    for one in (text, lines[-1].strip() if lines else ""):
+    last = text.splitlines()[-1].strip() if text else ""
+    for one in (text, last):
         if (value := _value(one, field)) is not None:
             return value
-    mentioned = _mentioned(text, field)
-    if len(mentioned) == 1:
-        return mentioned[0]
+    for one in (text, last):
+        if len(mentioned := _mentioned(one, field)) == 1:
+            return mentioned[0]
     return text if text and len(text) <= WORD_LENGTH and not re.search(r"\s", text) else None
 
 
 def _value(text: str, field: Schema) -> object:
     choices, kind = field.get("enum"), field.get("type")
+    if options := alternatives(field):
+        return next((value for option in options if (value := _value(text, option)) is not None), None)
     if isinstance(choices, list):
         same = [choice for choice in choices if str(choice) == text]
         return next(iter(same or [choice for choice in choices if str(choice).casefold() == text.casefold()]), None)
@@ -270,11 +286,11 @@ def _fenced(text: str) -> tuple[list[str], str]:
 
 def _documents(text: str) -> list[object]:
     """The JSON objects and lists in the text that are not part of another one."""
-    decoder, found, end = json.JSONDecoder(), list[object](), 0
+    found, end = list[object](), 0
     for start in [match.start() for match in re.finditer(r"[{\[]", text)][:MOST_OBJECTS]:
         if start >= end:
             with suppress(ValueError, RecursionError):
-                value, end = decoder.raw_decode(text, start)
+                value, end = DECODER.raw_decode(text, start)
                 found.append(value)
     return found
 
@@ -289,9 +305,11 @@ def _objects(text: str) -> Iterator[object]:
 def _mentioned(text: str, field: Schema) -> list[object]:
     """The different values of the field that are words of the text."""
     choices, kind = field.get("enum"), field.get("type")
+    if options := alternatives(field):
+        return next(filter(None, (_mentioned(text, option) for option in options)), [])
     if isinstance(choices, list):
-        words = set(re.findall(r"[\w-]+", text))
-        return [choice for choice in choices if str(choice) in words]
+        said = " ".join(["", *re.findall(r"[\w-]+", text), ""])
+        return [choice for choice in choices if f" {choice} " in said]
     if kind in ("integer", "number"):
         return list(dict.fromkeys(_value(found[0], field) for found in MENTIONED.finditer(text)))
     if kind == "boolean":
@@ -330,9 +348,19 @@ def _parts(name: str) -> set[str]:
 
 def _json(text: object) -> object:
     try:
-        return json.loads(text) if isinstance(text, str) else None
+        return DECODER.decode(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(text: str) -> float:
+    """A number of JSON. Python reads others too, such as NaN and 1e999, which a server cannot."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is no number of JSON")
+    return number
+
+
+DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def _dumps(schema: object) -> str:

@@ -23,6 +23,7 @@ class EnvironmentStep:
 
     `refused`: the environment did not take the action, and says why in its observation. `doubt` is how it failed at an
     action that it took, in words: the action may be the cause, or the environment. After `lost` there is no next step.
+    An action that `hangs` may still hold its session.
     """
 
     observation: Observation
@@ -32,6 +33,7 @@ class EnvironmentStep:
     refused: bool = False
     doubt: str = ""
     lost: bool = False
+    hangs: bool = False
 
 
 class Environment(Protocol):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import unquote
 
 Schema = Mapping[str, object]
 MOST_PARTS, DEEPEST, MOST_ITEMS = 5_000, 8, 20
@@ -52,6 +53,8 @@ class _Resolver:
             found["properties"] = {**mapping_in(found.get("properties")), **own}
         if isinstance(items := schema.get("items"), Mapping):
             found["items"] = self.resolved(items, depth - 1)
+        if isinstance(first := schema.get("prefixItems"), list):
+            found["prefixItems"] = [self.resolved(mapping_in(item), depth - 1) for item in first]
         return found
 
     def _referenced(self, reference: object) -> list[object]:
@@ -59,7 +62,7 @@ class _Resolver:
         if not isinstance(reference, str):
             return []
         part: object = self.document
-        for name in reference.partition("#")[2].split("/")[1:]:
+        for name in unquote(reference.partition("#")[2]).split("/")[1:]:
             part = mapping_in(part).get(name.replace("~1", "/").replace("~0", "~"))
         return [part]
 
@@ -101,8 +104,9 @@ def example(field: Schema) -> object:
         names = [name for name in inner if name in list_in(field.get("required")) or "const" in mapping_in(inner[name])]
         return {name: example(mapping_in(inner[name])) for name in names}
     if kind == "array":
-        count = field.get("minItems")
-        return [example(mapping_in(field.get("items")))] * min(count if isinstance(count, int) else 0, MOST_ITEMS)
+        count, first = field.get("minItems"), [example(mapping_in(item)) for item in list_in(field.get("prefixItems"))]
+        more = min(count if isinstance(count, int) else 0, MOST_ITEMS) - len(first)
+        return [*first, *[example(mapping_in(field.get("items")))] * more]
     values = {"integer": int(_within(field)), "number": _within(field), "boolean": False}
     return values.get(str(kind), "help")
 

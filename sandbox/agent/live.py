@@ -18,7 +18,10 @@ from sandbox.errors import OtherTask
 OUTPUT = ("command_output", "output", "stdout", "result", "text", "message")
 ERROR = ("error", "error_message", "stderr")
 PROGRESS = ("partial_progress", "progress")
-ACHIEVED = ("task_achieved", "success", "solved", "completed")
+OF_THE_TASK = ("task_achieved", "solved")
+# At a step that is not the last one, these may tell of the action alone.
+OF_AN_ACTION = ("success", "completed")
+ACHIEVED = (*OF_THE_TASK, *OF_AN_ACTION)
 HINTS = ("hints_used", "hint_used", "hint")
 PLACEHOLDER = re.compile(r"\{(task|step|output|command_output|error|reward|history)\}")
 NO_ACTION = "The reply has no action of the form that was asked for. Nothing was sent to the environment."
@@ -69,8 +72,9 @@ class LiveStep:
 @dataclass(frozen=True, slots=True)
 class LiveEpisode:
     """`completed`: the environment reports the task as achieved; if it reports nothing, the episode is done with a
-    reward above 0 in its last step. `task` and `tier` are from the first observation, `said` is the task as the server
-    reports it, `opening` the first observation that the model saw."""
+    reward above 0 in its last step. `success` and `completed` report it only at a step that is done and not without
+    reward: many environments say so of each action. `task` and `tier` are from the first observation, `said` is the
+    task as the server reports it, `opening` the first observation that the model saw."""
 
     task: str
     tier: str
@@ -81,18 +85,21 @@ class LiveEpisode:
     opening: Observation
 
     @property
-    def total_reward(self) -> float:
-        return sum(step.reward or 0.0 for step in self.steps)
+    def total_reward(self) -> float | None:
+        """None if the environment gave no reward at any step."""
+        given = [step.reward for step in self.steps if step.reward is not None]
+        return sum(given) if given else None
 
     @property
-    def terminal_reward(self) -> float:
-        """The last step's reward: unlike the sum, it does not pay for stalling."""
-        return (self.steps[-1].reward or 0.0) if self.steps else 0.0
+    def terminal_reward(self) -> float | None:
+        """The last step's reward: unlike the sum, it does not pay for stalling. None as for the sum."""
+        return None if self.total_reward is None else self.steps[-1].reward or 0.0
 
     @property
-    def max_progress(self) -> float:
-        """The most progress at any step; 1 for a completed episode."""
-        return max([1.0 if self.completed else 0.0, *(step.progress or 0.0 for step in self.steps)])
+    def max_progress(self) -> float | None:
+        """The most progress at any step; 1 for a completed episode. None if the environment reported none."""
+        reported = [step.progress for step in self.steps if step.progress is not None]
+        return max([float(self.completed), *reported]) if reported else None
 
     @property
     def hinted(self) -> bool:
@@ -124,7 +131,7 @@ async def run_live_episode(
     steps: list[LiveStep] = []
     doubts: list[str] = []
     first_doubt = ("", 0)
-    is_lost = False
+    is_lost = hangs = False
     while len(steps) < max_steps and len(doubts) < MOST_DOUBTS and not is_lost and not (steps and steps[-1].done):
         text = _turn(prompt.turn, task, seen, steps)
         reply = await complete([{"role": "system", "content": system}, {"role": "user", "content": text}])
@@ -144,12 +151,12 @@ async def run_live_episode(
                 hint=wants_hint or _more_hints(seen.observed(HINTS), step.observation.observed(HINTS)),
                 fields=step.observation.fields,
                 reward=step.reward,
-                progress=_number(step.observation.observed(PROGRESS)),
+                progress=_share(step.observation.observed(PROGRESS)),
                 done=step.done,
                 refused=step.refused,
             )
         )
-        is_lost = step.lost
+        is_lost, hangs = step.lost, step.hangs
         if step.doubt:
             doubts.append(step.doubt)
             first_doubt = first_doubt if first_doubt[0] else (step.doubt, len(steps))
@@ -165,7 +172,7 @@ async def run_live_episode(
     if doubt:
         executed = [step.action for step in steps[: number - 1] if step.action and not step.refused]
         # An action that got no reply holds its session on the server, and a second one would too.
-        again = [] if is_lost else [*executed, steps[number - 1].action]
+        again = [] if hangs else [*executed, steps[number - 1].action]
         await environment.confirm_failure(doubt, again, is_up=not doubts)
     return LiveEpisode(task, tier, tuple(steps), _completed(steps), said, confirmation, opening)
 
@@ -254,12 +261,22 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) <= HIGHEST_REWARD else None
 
 
+def _share(value: object) -> float | None:
+    """Progress from 0 to 1. A percentage or a count of steps cannot be told from one another."""
+    number = _number(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
 def _completed(steps: Sequence[LiveStep]) -> bool:
     if not steps:
         return False
-    reported = [value for step in steps if isinstance(value := Observation("", step.fields).observed(ACHIEVED), bool)]
-    if reported:
-        return any(reported)
+    last = steps[-1]
+    reported = [Observation("", step.fields).observed(OF_THE_TASK) for step in steps]
+    if known := [value for value in reported if isinstance(value, bool)]:
+        return any(known)
+    said = Observation("", last.fields).observed(OF_AN_ACTION)
+    if isinstance(said, bool):
+        return said and last.done and (last.reward is None or last.reward > 0)
     # A score below 1 is a part of the task, which may earn a reward too.
-    score = _number(steps[-1].fields.get("score"))
-    return steps[-1].done and (steps[-1].reward or 0.0) > 0 and not (score is not None and 0 <= score < 1)
+    score = _number(last.fields.get("score"))
+    return last.done and (last.reward or 0.0) > 0 and not (score is not None and 0 <= score < 1)

@@ -18,28 +18,39 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
 from sandbox.agent.action_form import ActionForm, ActionKind, form_of, unknown_form
 from sandbox.agent.environment import EnvironmentStep, Observation
 from sandbox.agent.json_schema import mapping_in
-from sandbox.agent.tools import Tool
-from sandbox.errors import EnvironmentFull, NoReply, SandboxFailed, ServerError
+from sandbox.agent.tools import Tool, tools_in
+from sandbox.errors import EnvironmentFull, HungUp, NoReply, SandboxFailed, ServerError
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
-OK, SERVER_ERROR = 200, 500
+OK, SERVER_ERROR, TOO_MANY = 200, 500, 429
 CONNECT_SECONDS = 10.0
 DESCRIBE_SECONDS = 20.0
 CLOSE_SECONDS = 2.0
 MAX_BYTES = 16 * 1024 * 1024
 DEEPEST, HIGHEST_REWARD = 64, 1e100
 PROBE_SECONDS = 5.0
-# A server's error codes: it has no room for a session, refuses an action, or the action raised an error.
-FULL, REFUSED, FAILED = "CAPACITY_REACHED", "VALIDATION_ERROR", "EXECUTION_ERROR"
+# openenv-core's error codes: it has no room for a session, or refuses an action.
+FULL, REFUSED = "CAPACITY_REACHED", "VALIDATION_ERROR"
+# Codes of errors that no action causes.
+SERVERS_OWN = re.compile(r"CAPACITY_REACHED|FACTORY_ERROR|INVALID_JSON|UNKNOWN_TYPE|.*SESSION|(401|403|429|50[234])\b")
+# Codes of a refused action: openenv-core's, statuses of HTTP, JSON-RPC, and those that servers make up.
+REFUSALS = re.compile(
+    r"4\d\d\b|-3260[12]$|.*(valid|illegal|malformed|unprocessable|unsupported|bad.?(request|action)|reject|refuse"
+    r"|not.?allowed|(unknown|no.?such).?(action|tool|command|move))",
+    re.IGNORECASE,
+)
+# Names that servers use for an error's code and its text.
+CODE_NAMES = ("code", "status", "status_code", "error_code", "error_type")
+TEXT_NAMES = ("message", "detail", "error", "reason", "title")
 # A refusal by a validator of the server's author: openenv-core cannot send it, and ends the session instead.
 UNREADABLE_REFUSAL = re.compile(r"Unable to serialize unknown type: <class '\w*Error'>")
 # Errors of tool calls that are the agent's, and those that are the server's.
@@ -49,9 +60,13 @@ GATEWAY_ERRORS = (502, 503, 504)
 SCORING = re.compile(
     r"criteri|(?<!un)expected|solution|answer|(?<!p)reference|rubric|ground_truth|grader|checker", re.IGNORECASE
 )
-ANY_ARGUMENTS: dict[str, object] = {"type": "object", "properties": {}}
+LIST_TOOLS = {"jsonrpc": "2.0", "method": "tools/list", "params": {}, "id": 1}
+HALF_CHARACTER = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 # Fields of the server that are not part of the observation.
 BESIDE = frozenset({"done", "reward", "metadata"})
+# The most of a field that an agent is shown: as much text as of a shell, and no picture as numbers or as characters.
+LONGEST_TEXT, LONGEST_DATA, MOST_NUMBERS = 64 * 1024, 512, 2_000
+DATA = re.compile(r"data:[\w/+.;=-]{1,80},\S+|(?=\S*[A-Z])(?=\S*[a-z])(?=\S*\d)[A-Za-z0-9+/_-]+={0,2}")
 
 
 class Network(Protocol):
@@ -113,19 +128,14 @@ class OpenEnvEnvironment:
         return self._form.instructions(tools)
 
     async def _tools(self) -> list[Tool]:
-        observation = (await self._exchange("step", {"type": "list_tools"})).get("observation")
-        listed = observation.get("tools") if isinstance(observation, dict) else None
-        if not isinstance(listed, list):
+        """The server's tools, by an action or, where its actions do not list them, by a message of MCP."""
+        try:
+            listed = (await self._exchange("step", {"type": "list_tools"})).get("observation")
+        except ServerError:
+            listed = (await self._exchange("mcp", LIST_TOOLS)).get("result")
+        if not (tools := tools_in(mapping_in(listed).get("tools"))):
             raise SandboxFailed(f"{self._url} has no field for an action and lists no tools")
-        return [
-            Tool(
-                str(tool.get("name")),
-                str(tool.get("description") or ""),
-                {**ANY_ARGUMENTS, **mapping_in(tool.get("input_schema"))},
-            )
-            for tool in listed
-            if isinstance(tool, dict)
-        ]
+        return tools
 
     async def _connect(self) -> "ClientConnection":
         from websockets.asyncio.client import connect
@@ -142,22 +152,26 @@ class OpenEnvEnvironment:
                 proxy=True if self._network and not connected else None,
             )
         except (OSError, _socket_error()) as error:
-            raise SandboxFailed(f"{self._url}, reset: {error or type(error).__name__}") from None
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            kind = EnvironmentFull if status == TOO_MANY else SandboxFailed
+            raise kind(f"{self._url}, reset: {error or type(error).__name__}") from None
 
     async def step(self, action: str) -> EnvironmentStep:
         """A refused action and one that fails on the server are steps too; see `EnvironmentStep`."""
         try:
             data = await self._exchange("step", self._form.payload(action))
         except ServerError as error:
-            if error.code == REFUSED:
-                return _refused(str(error))
-            if error.code == FAILED:
-                return _refused(str(error), doubt=f"{self._url}, step: {error}")
             if UNREADABLE_REFUSAL.search(str(error)):
                 return _refused("The server refused the action and ended the session.", lost=True)
-            raise
+            if SERVERS_OWN.match(error.code):
+                raise
+            if REFUSALS.match(error.code):
+                return _refused(str(error))
+            return _refused(str(error), doubt=f"{self._url}, step: {error}")
+        except HungUp as ended:
+            return _refused("The server ended the session.", doubt=str(ended), lost=True)
         except NoReply as silent:
-            return _refused(f"No reply within {self._seconds:g} s.", doubt=str(silent), lost=True)
+            return _refused(f"No reply within {self._seconds:g} s.", doubt=str(silent), lost=True, hangs=True)
         self._beside = {name: value for name, value in data.items() if name not in ("observation", "reward", "done")}
         step = self._step_of("step", data)
         kind, why = tool_error(step.observation.fields)
@@ -168,9 +182,18 @@ class OpenEnvEnvironment:
 
     async def confirm_failure(self, doubt: str, actions: Sequence[str], *, is_up: bool) -> None:
         await self.close()
-        await self.reset()
-        again = [await self.step(action) for action in actions]
-        if again and not again[-1].doubt:
+        try:
+            await self.reset()
+        except EnvironmentFull:
+            raise
+        except SandboxFailed as failed:
+            raise SandboxFailed(f"{doubt}; then {failed}") from None
+        again: list[EnvironmentStep] = []
+        for action in actions:
+            again.append(await self.step(action))
+            if again[-1].lost:
+                break
+        if actions and not (len(again) == len(actions) and again[-1].doubt):
             raise SandboxFailed(f"{doubt} (the same action does not fail a second time)")
         if is_up:
             return
@@ -180,8 +203,10 @@ class OpenEnvEnvironment:
         for trial in self._form.trials(self._opening.fields):
             try:
                 await self._exchange("step", trial)
-            except (ServerError, NoReply):
+            except (ServerError, HungUp):
                 continue
+            except NoReply as silent:
+                raise NoReply(f"{doubt}; then {silent}") from None
             return
         raise SandboxFailed(doubt)
 
@@ -205,16 +230,16 @@ class OpenEnvEnvironment:
         except (OSError, ValueError, TypeError, RecursionError, _socket_error()) as error:
             hung_up = isinstance(error, _socket_error())
             reason = f"{error} {await _last_words(self._socket) if hung_up else ''}".strip() or type(error).__name__
-            kind = EnvironmentFull if FULL in reason else SandboxFailed
+            kind = EnvironmentFull if FULL in reason else HungUp if hung_up else SandboxFailed
             raise kind(f"{self._url}, {what}: {reason}") from None
+        if (found := _error_in(reply)) is not None:
+            code = next((str(found[name]) for name in CODE_NAMES if found.get(name) not in (None, "")), "")
+            if code == FULL:
+                raise EnvironmentFull(f"{self._url}, {what}: {_error_text(found, code)}")
+            raise ServerError(code, _error_text(found, code))
         content = reply.get("data") if isinstance(reply, dict) else None
         if not isinstance(content, dict):
             raise SandboxFailed(f"{self._url}, {what}: the reply has no object `data`")
-        if reply.get("type") == "error":
-            code = str(content.get("code"))
-            if code == FULL:
-                raise EnvironmentFull(f"{self._url}, {what}: {content.get('message')} ({code})")
-            raise ServerError(code, _error_text(content))
         return content
 
     def _step_of(self, what: str, data: Mapping[str, Any]) -> EnvironmentStep:
@@ -225,14 +250,18 @@ class OpenEnvEnvironment:
             raise SandboxFailed(
                 f"{self._url}, {what}: the reward is {str(reward)[:100]}, no number that can be averaged"
             )
-        number = None if reward is None else float(reward)
-        return EnvironmentStep(Observation(visible_text(fields), fields), number, bool(data.get("done")), self._beside)
+        number, done = None if reward is None else float(reward), data.get("done")
+        if done not in (None, False, True):
+            raise SandboxFailed(f"{self._url}, {what}: `done` is {str(done)[:100]}, neither true nor false")
+        return EnvironmentStep(Observation(visible_text(fields), fields), number, bool(done), self._beside)
 
 
 def _parsed(text: str | bytes) -> Any:
-    """A reply as JSON. A number that is none in JSON, such as NaN, becomes a text. Raises `ValueError` for one that no
-    database stores."""
+    """A reply as JSON. A number that is none in JSON, such as NaN, becomes a text, half of a character a `?`. Raises
+    `ValueError` for one that no database stores."""
     reply = json.loads(text, parse_constant=str, parse_float=_finite)
+    if HALF_CHARACTER.search(text if isinstance(text, str) else text.decode()):
+        reply = json.loads(json.dumps(reply, ensure_ascii=False).encode(errors="replace"))
     level: list[object] = [reply]
     for _ in range(DEEPEST):
         level = [
@@ -250,20 +279,34 @@ def _finite(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
-def _refused(error: str, *, doubt: str = "", lost: bool = False) -> EnvironmentStep:
-    return EnvironmentStep(Observation(error, {"error": error}), None, False, refused=True, doubt=doubt, lost=lost)
+def _refused(error: str, *, doubt: str = "", lost: bool = False, hangs: bool = False) -> EnvironmentStep:
+    seen = Observation(error, {"error": error})
+    return EnvironmentStep(seen, None, False, refused=True, doubt=doubt, lost=lost, hangs=hangs)
 
 
-def _error_text(content: Mapping[str, Any]) -> str:
+def _error_in(reply: object) -> Mapping[str, Any] | None:
+    """The error that a reply is, None for another reply. It is one by its type, or for having an error and no data."""
+    if not isinstance(reply, dict):
+        return None
+    content = reply.get("data")
+    if str(reply.get("type")).casefold() != "error" and (content is not None or not {"error", "detail"} & reply.keys()):
+        return None
+    given = next((reply[name] for name in ("data", "error") if reply.get(name)), reply)
+    return {**reply, **given} if isinstance(given, dict) else {**reply, "message": given}
+
+
+def _error_text(found: Mapping[str, Any], code: str) -> str:
     """Return the server's error with its details by field."""
-    found = content.get("errors")
+    text = next((found[name] for name in TEXT_NAMES if isinstance(found.get(name), str)), "")
+    listed = next((found[name] for name in ("errors", "detail") if isinstance(found.get(name), list)), ())
     details = []
-    for one in found if isinstance(found, list) else ():
+    for one in listed:
         if isinstance(one, dict):
             place = one.get("loc")
             path = ".".join(map(str, place)) if isinstance(place, list) else str(place or "")
             details.append(f"{path}: {one.get('msg')}".removeprefix(": "))
-    return f"{content.get('message')} ({content.get('code')}){': ' if details else ''}{'; '.join(details)}"
+    said = f"{text or 'The server replied with an error'}{f' ({code})' if code else ''}"
+    return f"{said}{': ' if details else ''}{'; '.join(details)}"
 
 
 def tool_error(fields: Mapping[str, object]) -> tuple[str, str]:
@@ -322,18 +365,31 @@ def _http(url: str) -> str:
 
 def visible(fields: Mapping[str, object]) -> dict[str, object]:
     """The fields that an agent may see: not empty, and none that it is scored by, at any depth."""
-    shown: dict[str, object] = {}
-    for name, value in fields.items():
-        if name in BESIDE or SCORING.search(name) or value is None or value == "":
-            continue
-        shown[name] = _seen(value)
-    return shown
+    return {
+        name: _seen(value)
+        for name, value in fields.items()
+        if not (name in BESIDE or SCORING.search(name) or value is None or value == "")
+    }
 
 
 def _seen(value: object) -> object:
+    """A value without fields that score. A text that is too long to read, and data that is no text, are described."""
     if isinstance(value, dict):
-        return visible(cast("Mapping[str, object]", value))
-    return [_seen(inner) for inner in value] if isinstance(value, list) else value
+        return {name: _seen(inner) for name, inner in value.items() if not SCORING.search(name)}
+    if isinstance(value, list):
+        return f"({size} numbers, not shown)" if (size := _numbers(value)) > MOST_NUMBERS else [*map(_seen, value)]
+    if isinstance(value, str) and len(value) > LONGEST_DATA and DATA.fullmatch(value):
+        return f"({len(value):,} characters of data, not shown)"
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        left_out = len(value) - LONGEST_TEXT
+        return f"{value[: LONGEST_TEXT // 2]}\n({left_out:,} characters not shown)\n{value[-(LONGEST_TEXT // 2) :]}"
+    return value
+
+
+def _numbers(values: Sequence[object]) -> int:
+    """How many numbers a list or a list of lists has; 0 if it has anything else."""
+    counts = [_numbers(value) if isinstance(value, list) else int(isinstance(value, int | float)) for value in values]
+    return sum(counts) if all(counts) else 0
 
 
 def visible_text(fields: Mapping[str, object]) -> str:
@@ -344,7 +400,7 @@ def visible_text(fields: Mapping[str, object]) -> str:
         for name, value in values.items():
             if (result := tool_result(value)) is not None:
                 lines.append(f"{before}{name}: {result}")
-            elif isinstance(value, dict):
+            elif isinstance(value, dict) and value:
                 write(value, f"{before}{name}.")
             else:
                 lines.append(f"{before}{name}: {value}")
@@ -355,8 +411,8 @@ def visible_text(fields: Mapping[str, object]) -> str:
 
 def tool_result(value: object) -> str | None:
     """The text of an MCP tool's result, None for anything else. Its other fields repeat the text as data."""
-    content = value.get("content") if isinstance(value, dict) and "is_error" in value else None
-    if not isinstance(content, list):
+    content = value.get("content") if isinstance(value, dict) and ("is_error" in value or "isError" in value) else None
+    if not isinstance(content, list) or not content:
         return None
     texts = [str(part.get("text", part)) if isinstance(part, dict) else str(part) for part in content]
     return "\n".join(texts)

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sandbox.agent.action import FormatError, checked_command
+from sandbox.agent.json_schema import list_in, mapping_in
 
 BASH, EXIT, PANIC = "bash", "exit", "panic"
 OWN = frozenset((BASH, EXIT, PANIC))
 MOST_CALLS = 16
+SCHEMA_NAMES = ("input_schema", "inputSchema", "parameters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,18 @@ class Tool:
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
         }
+
+
+def tools_in(listed: object) -> list[Tool]:
+    """The tools of a list in the form of MCP, of openenv-core or of OpenAI."""
+    found = []
+    for one in list_in(listed):
+        tool = mapping_in(mapping_in(one).get("function") or one)
+        schema = next((tool[name] for name in SCHEMA_NAMES if isinstance(tool.get(name), Mapping)), {})
+        if isinstance(name := tool.get("name"), str) and name:
+            parameters = {"type": "object", "properties": {}, **mapping_in(schema)}
+            found.append(Tool(name, str(tool.get("description") or ""), parameters))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

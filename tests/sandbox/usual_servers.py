@@ -3,7 +3,9 @@
 Run as a program: `python -m tests.sandbox.usual_servers PORT`. Each has a path: `echo` speaks MCP; `maze` takes a whole
 number and breaks at one that is no move; `grid` takes a choice behind a `$ref` and shows coordinates beside `message`;
 `coding` takes Python; `reasoning` takes an answer, scores parts of it and reveals the right one; `form` takes several
-fields and refuses with a validator of its own, which openenv-core cannot send.
+fields and refuses with a validator of its own, which openenv-core cannot send. `world` and `own` speak MCP too: by
+either of two actions, and by a class of its own, which lists no tools; `bare` has no tools. `shell` says of each
+command that it succeeded.
 """
 
 import contextlib
@@ -11,7 +13,7 @@ import io
 import sys
 import traceback
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import uvicorn
 from fastapi import FastAPI
@@ -19,9 +21,9 @@ from fastmcp import FastMCP
 from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.mcp_environment import MCPEnvironment
-from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation
+from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation, ListToolsAction
 from openenv.core.env_server.types import Action, Observation, State
-from pydantic import Field, field_validator
+from pydantic import Field, TypeAdapter, field_validator
 
 SIZE = 3
 
@@ -173,6 +175,46 @@ class Form(Usual):
         return FormObservation(result=told.lower() if not action.loud else told, reward=1.0, done=action.loud)
 
 
+class ShellAction(Action):  # type: ignore[misc]
+    command: str = ""
+    action_type: str = "exec"
+
+
+class ShellObservation(Observation):  # type: ignore[misc]
+    output: str = ""
+    success: bool = True
+
+
+class Shell(Usual):
+    """As a server of repositories: nothing but `submit` ends the task, and a right solution alone earns a reward."""
+
+    def reset(self, **_: Any) -> ShellObservation:
+        return ShellObservation(output="ready")
+
+    def step(self, action: ShellAction) -> ShellObservation:
+        done = action.command.startswith("submit")
+        reward = float(action.command == "submit right") if done else None
+        return ShellObservation(output=f"$ {action.command}", reward=reward, done=done)
+
+
+class WorldAction(Action):  # type: ignore[misc]
+    """One of two actions."""
+
+    either: ClassVar = TypeAdapter(Annotated[ListToolsAction | CallToolAction, Field(discriminator="type")])
+
+    @classmethod
+    def model_validate(cls, obj: Any, **_: Any) -> Action:
+        return cls.either.validate_python(obj)
+
+    @classmethod
+    def model_json_schema(cls, **given: Any) -> dict[str, Any]:
+        return cls.either.json_schema(**given)
+
+
+class OwnCall(CallToolAction):  # type: ignore[misc]
+    pass
+
+
 class Echo(MCPEnvironment):  # type: ignore[misc]
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -197,6 +239,11 @@ class Echo(MCPEnvironment):  # type: ignore[misc]
         return State()
 
 
+class Bare(Echo):
+    def __init__(self) -> None:
+        MCPEnvironment.__init__(self, FastMCP("bare"))
+
+
 KINDS: dict[str, tuple[Any, Any, Any]] = {
     "echo": (Echo, CallToolAction, CallToolObservation),
     "maze": (Maze, MazeAction, MazeObservation),
@@ -204,6 +251,10 @@ KINDS: dict[str, tuple[Any, Any, Any]] = {
     "coding": (Coding, CodeAction, CodeObservation),
     "reasoning": (Reasoning, AnswerAction, AnswerObservation),
     "form": (Form, FormAction, FormObservation),
+    "world": (Echo, WorldAction, CallToolObservation),
+    "own": (Echo, OwnCall, CallToolObservation),
+    "bare": (Bare, CallToolAction, CallToolObservation),
+    "shell": (Shell, ShellAction, ShellObservation),
 }
 
 

@@ -42,11 +42,7 @@ def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
         split.save(update_fields=[field])
         subject = f"{split.name}: {model.name}"
         record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
-        ended = Evaluation.objects.filter(split=split, kind=model.evaluation.kind, run__state=RunState.SUCCEEDED)
-        ended = ended.exclude(run__kind=UPLIFT)
-        for evaluation in ended.select_related("split__baseline", "split__live_baseline"):
-            _compare_models(evaluation)
-        _flag_regressions(split, model.evaluation.kind)
+        _compare_all(split, model.evaluation.kind)
     return split
 
 
@@ -61,9 +57,21 @@ def unpin_baseline(*, access: Access, split: Split, kind: str = EvaluationKind.S
 
 
 def compare_with_baseline(evaluation: Evaluation) -> None:
+    """Compare the models of an evaluation that has ended; if one of them is the baseline, all others."""
+    split = evaluation.split
+    baseline = split.baseline_of(evaluation.kind) if split is not None else None
     _compare_models(evaluation)
-    if evaluation.split is not None:
-        _flag_regressions(evaluation.split, evaluation.kind)
+    if split is not None and baseline is not None and baseline.evaluation_id == evaluation.pk:
+        _compare_all(split, evaluation.kind)
+    elif split is not None:
+        _flag_regressions(split, evaluation.kind)
+
+
+def _compare_all(split: Split, kind: str) -> None:
+    ended = Evaluation.objects.filter(split=split, kind=kind, run__state=RunState.SUCCEEDED).exclude(run__kind=UPLIFT)
+    for evaluation in ended.select_related("split__baseline", "split__live_baseline"):
+        _compare_models(evaluation)
+    _flag_regressions(split, kind)
 
 
 def _compare_models(evaluation: Evaluation) -> None:

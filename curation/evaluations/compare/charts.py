@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from curation.evaluations.compare.compare import MetricChange, ModelComparison
 from curation.evaluations.live.charts import SHOWN, lines_over_episodes
 from curation.evaluations.metrics import SHARE
+from curation.evaluations.screen.charts import labelled
 from curation.web.charts import Figure, axis, color, error_bars, figure, vertical_line
 
 
@@ -10,8 +11,12 @@ def change_chart(found: ModelComparison) -> Figure:
     """The change of each rate in percentage points with its 95 % interval, for all rows and for each tier."""
     groups = [(f"all {found.scale.noun}s", found.metrics)]
     groups += [(tier.tier or "no tier", tier.metrics) for tier in found.tiers]
+    incomplete = found.missing > 0
     return figure(
-        [_points(position, name, metrics) for position, (name, metrics) in enumerate(groups)],
+        [
+            _points(position, labelled(name, incomplete=incomplete), metrics)
+            for position, (name, metrics) in enumerate(groups)
+        ],
         xaxis=axis("percentage points, after − before", zeroline=True),
         yaxis={"type": "category", "autorange": "reversed"},
         shapes=[vertical_line(0)],
@@ -24,9 +29,10 @@ def episodes_chart(found: ModelComparison, shown: str) -> Figure:
     sides = {"before": [pair.before for pair in found.pairs], "after": [pair.after for pair in found.pairs]}
     names = {"before": found.before.name, "after": found.after.name}
     lines = {
-        f"{names[side]} ({side})": [
+        labelled(f"{names[side]} ({side})", incomplete=found.missing > 0): [
             (pair.example.number, f"{pair.example.task} {pair.example.tier}".strip(), result.values[column])
             for pair, result in zip(found.pairs, results, strict=True)
+            if column in result.values
         ]
         for side, results in sides.items()
     }

@@ -13,7 +13,9 @@ from curation.evaluations.metrics import Metric
 
 
 def column_of(metric: Metric, rows: Sequence[Mapping[str, float]]) -> list[float] | None:
-    """Return the values of a metric, or None if it is not defined: a ratio over nothing."""
+    """Return the values of a metric, or None if it is not defined: a ratio over nothing, or not reported."""
+    if not all((metric.of or metric.name) in row for row in rows):
+        return None
     values = [row[metric.of or metric.name] for row in rows]
     if metric.over:
         return _ratio(values, [row[metric.over] for row in rows])

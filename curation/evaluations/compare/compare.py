@@ -7,7 +7,7 @@ from itertools import islice
 from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import ComparedPair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, tier_order
-from curation.evaluations.missing import missing_pairs
+from curation.evaluations.missing import missing_pairs, retry_notes
 from curation.evaluations.models import EvaluatedModel, Evaluation
 from curation.projects.models import Project
 from curation.web.ids import find
@@ -109,7 +109,8 @@ class TierChange:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """`rows` `pairs` in `tasks` tasks; `missing` are those that both were asked for and one has no result of. `gains`
+    """`rows` `pairs` in `tasks` tasks; `missing` are those that both were asked for and one has no result of. `notes`
+    say which figures are of a second try. `gains`
     and `losses` are the pairs whose `scale.decisive` changed. `comparisons` are all metrics, of all rows and by tier,
     which are corrected together."""
 
@@ -120,6 +121,7 @@ class ModelComparison:
     tasks: int
     unpaired: int
     missing: int
+    notes: tuple[str, ...]
     metrics: tuple[MetricChange, ...]
     tiers: tuple[TierChange, ...]
     pairs: tuple[ComparedPair, ...]
@@ -155,6 +157,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> ModelComparison
         tasks=len(set(tasks_of(pairs))),
         unpaired=unpaired,
         missing=missing,
+        notes=(*retry_notes(before), *retry_notes(after)),
         metrics=tuple(islice(corrected, len(overall))),
         tiers=tuple(replace(tier, metrics=tuple(islice(corrected, len(tier.metrics)))) for tier in by_tier),
         pairs=tuple(pairs),

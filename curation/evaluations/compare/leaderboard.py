@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from curation.evaluations.live.figures import rank_of_live
 from curation.evaluations.models import EvaluatedModel, EvaluationKind, Split
+from curation.evaluations.screen.figures import rank_of_screen
 from curation.projects.access import Access
 from curation.samples.blind import without_pending
 from curation.web.ids import find
@@ -44,8 +45,6 @@ def leaderboard(
     kinds = tuple(one for one in EvaluationKind if entries.filter(evaluation__kind=one).exists())
     shown = EvaluationKind(kind) if kind else next(iter(kinds), EvaluationKind.STATIC)
     of_kind = entries.filter(evaluation__kind=shown).select_related("evaluation__run")
-    if shown == EvaluationKind.LIVE:
-        ranked = sorted(of_kind.order_by("pk"), key=lambda entry: rank_of_live(entry.figures))
-    else:
-        ranked = list(of_kind.filter(xtr__gte=0).ranked()[:limit])
+    rank = rank_of_live if shown == EvaluationKind.LIVE else rank_of_screen
+    ranked = sorted(of_kind.order_by("pk"), key=lambda entry: rank(entry.figures))
     return Leaderboard(split, ranked[:limit], shown, kinds)

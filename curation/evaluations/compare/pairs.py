@@ -1,6 +1,6 @@
 """Pair the results of two models on the same rows or tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from curation.evaluations.models import (
@@ -18,10 +18,7 @@ from curation.web.problems import Invalid
 from judging.commands.screen import FLAGS
 from judging.statistics.bounds import choose_clusters
 
-EPISODE_VALUES = (
-    *("completed", "max_progress", "terminal_reward", "total_reward", "steps"),
-    *("hinted", "format_failures", "invalid_actions"),
-)
+EPISODE_COUNTS = ("completed", "steps", "hinted", "format_failures", "invalid_actions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +105,14 @@ def _episodes(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[Compa
     """Episodes of two evaluations are paired if task and repeat are equal, and the server did not say that it played
     two different tasks."""
     old, new = _played(before), _played(after)
+    told = before.evaluation.reported & after.evaluation.reported
     same_split = before.evaluation.split_id is not None and before.evaluation.split_id == after.evaluation.split_id
     shared = [place for place in old if place in new and _same_task(old[place], new[place], same_split)]
     pairs = [
         ComparedPair(
             ComparedExample(number, key, old[key, repeat].tier, "", key),
-            _result(old[key, repeat]),
-            _result(new[key, repeat]),
+            _result(old[key, repeat], told),
+            _result(new[key, repeat], told),
         )
         for number, (key, repeat) in enumerate(shared, 1)
     ]
@@ -132,9 +130,13 @@ def _same_task(old: Episode, new: Episode, same_split: bool) -> bool:
     return not (old.played_key and new.played_key) or old.played_key == new.played_key
 
 
-def _result(episode: Episode) -> ComparedResult:
+def _result(episode: Episode, told: Collection[str]) -> ComparedResult:
+    """`told` are the rewards and progress that the environment reports. An episode without them has earned nothing."""
     mark, label = ("completed", "completed") if episode.completed else ("missed", "not completed")
-    values = {name: float(getattr(episode, name)) for name in EPISODE_VALUES}
+    values = {name: float(getattr(episode, name)) for name in EPISODE_COUNTS}
+    values |= {name: float(getattr(episode, name) or 0.0) for name in told}
+    if "max_progress" in told:
+        values["max_progress"] = max(values["max_progress"], values["completed"])
     values["completed_steps"] = values["completed"] * values["steps"]
     values["completed_without_hint"] = float(episode.completed and not episode.hinted)
     return ComparedResult(episode.pk, mark, label, values)

@@ -32,6 +32,7 @@ def comparison_json(found: ModelComparison) -> Json:
         "unpaired": found.unpaired,
         "missing": found.missing,
         "incomplete": found.missing > 0,
+        "notes": list(found.notes),
         "comparisons": found.comparisons,
         "method": METHOD,
         "conclusion": conclusion(found),
@@ -60,6 +61,7 @@ def markdown(found: ModelComparison) -> str:
         "",
         _escaped(conclusion(found)),
         "",
+        *(line for note in found.notes for line in (_escaped(note), "")),
         f"{counted(found.rows, found.scale.noun)} of {counted(found.tasks, 'task')}, paired; 95 % intervals by a "
         "bootstrap over tasks.",
         f"{METHOD} The report makes {counted(found.comparisons, 'comparison')}.",

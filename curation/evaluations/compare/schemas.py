@@ -49,6 +49,7 @@ class ComparisonOut(Schema):
     unpaired: int
     missing: int = Field(description="Rows or episodes that both were asked for and one of them has no result of.")
     incomplete: bool = Field(description="Results are missing: every verdict is `incomplete`.")
+    notes: list[str] = Field([], description="What to know before the figures are read, such as second tries.")
     comparisons: int
     method: str
     conclusion: str = Field(description="In words, from the verdicts alone.")

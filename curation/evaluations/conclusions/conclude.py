@@ -59,11 +59,16 @@ def conclusions_of(evaluation: Evaluation, rows: Sequence[Row]) -> list[Conclusi
 
 
 def conclude(rows: Sequence[Row], rules: Rules) -> list[Conclusion]:
-    answered = [row for row in rows if number(row, "n")]
-    if not answered:
-        return []
-    best = max(answered, key=lambda row: (number(row, "exact"), number(row, "xtr"), -number(row, "lat")))
-    return [_conclusion(row, best, rules) for row in answered]
+    """A row that lacks answers concludes nothing, and is the best of none."""
+    whole = [row for row in rows if number(row, "n") and not row.get("incomplete")]
+    best = max(whole, key=lambda row: (number(row, "exact"), number(row, "xtr"), -number(row, "lat")), default={})
+    return [_conclusion(row, best, rules) if row in whole else _incomplete(row) for row in rows]
+
+
+def _incomplete(row: Row) -> Conclusion:
+    lacks, n = int(number(row, "rows_missing")), int(number(row, "n"))
+    verdict = f"Not known: {counted(lacks, 'row')} of {lacks + n:,} {'has' if lacks == 1 else 'have'} no result."
+    return Conclusion(str(row["model"]), verdict, (), "not known: rows are missing", False, (), 0, 0.0)
 
 
 def as_json(found: Conclusion) -> dict[str, object]:

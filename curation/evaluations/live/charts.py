@@ -1,7 +1,9 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
+from curation.evaluations.missing import missing_by_place
 from curation.evaluations.models import Episode, Evaluation
+from curation.evaluations.screen.charts import labelled
 from curation.web.charts import Figure, axis, color, figure
 
 # By the name in the URL. The first is the default.
@@ -15,9 +17,14 @@ def episode_chart(evaluation: Evaluation, shown: str) -> Figure:
     """A line for each model over its episodes, in the order of the tasks."""
     column, title = SHOWN.get(shown, SHOWN["reward"])
     points: dict[str, list[Point]] = defaultdict(list)
+    missing = missing_by_place(evaluation)
     episodes = Episode.objects.filter(evaluation=evaluation).order_by("by__place", "number", "pk")
-    for model, number, key, tier, value in episodes.values_list("by__name", "number", "key", "tier", column):
-        points[model].append((number + 1, f"{key} {tier}".strip(), float(value)))
+    columns = ("by__name", "by__place", "number", "key", "tier", column)
+    if column != "steps" and column not in evaluation.reported:
+        episodes = episodes.none()
+    for model, place, number, key, tier, value in episodes.values_list(*columns):
+        name = labelled(model, incomplete=missing.get(place, 0) > 0)
+        points[name].append((number + 1, f"{key} {tier}".strip(), float(value or 0.0)))
     return lines_over_episodes(points, title)
 
 
@@ -28,7 +35,7 @@ def lines_over_episodes(points: Mapping[str, list[Point]], title: str) -> Figure
 
 
 def _line(position: int, model: str, points: list[Point]) -> Figure:
-    step = -(-len(points) // MOST_POINTS)
+    step = max(1, -(-len(points) // MOST_POINTS))
     groups = [points[start : start + step] for start in range(0, len(points), step)]
     token = f"chart-{position % 5 + 1}"
     return {

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import Avg, Count, Q, StdDev, Sum
+from django.db.models import Avg, Case, Count, Q, StdDev, Sum, When
+from django.db.models.functions import Coalesce
 
 from curation.evaluations.live.mismatches import mismatched_items
 from curation.evaluations.metrics import POINTS, tier_order
@@ -21,6 +22,13 @@ from judging.statistics.rates import clustered_wilson
 DECIMALS = 4
 COMPLETED = Q(completed=True)
 UNAIDED = COMPLETED & Q(hinted=False)
+# An episode without a reward has earned nothing, where the environment rewards others.
+SUMMED = Coalesce("total_reward", 0.0)
+# Figures of what an environment may not report at all.
+OF_REWARDS = (
+    *("terminal_reward", "avg_reward_per_step", "avg_episode_reward", "reward_std"),
+    *("avg_reward_completed", "avg_reward_not_completed"),
+)
 # The step limits that completion is also given for, as if episodes had ended there.
 LIMITS = (1, 3, 5, 10)
 # Rates with intervals, by the name of their count.
@@ -37,14 +45,14 @@ MORE = {
     "all_steps": Sum("steps"),
     "failures": Sum("format_failures"),
     "invalid_actions": Sum("invalid_actions"),
-    "rewards": Sum("total_reward"),
+    "rewards": Sum(SUMMED),
     "steps_to_complete": Avg("steps", filter=COMPLETED),
-    "progress": Avg("max_progress"),
-    "last_reward": Avg("terminal_reward"),
-    "summed_reward": Avg("total_reward"),
-    "deviation": StdDev("total_reward"),
-    "completed_reward": Avg("total_reward", filter=COMPLETED),
-    "other_reward": Avg("total_reward", filter=~COMPLETED),
+    "progress": Avg(Coalesce("max_progress", Case(When(COMPLETED, then=1.0), default=0.0))),
+    "last_reward": Avg(Coalesce("terminal_reward", 0.0)),
+    "summed_reward": Avg(SUMMED),
+    "deviation": StdDev(SUMMED),
+    "completed_reward": Avg(SUMMED, filter=COMPLETED),
+    "other_reward": Avg(SUMMED, filter=~COMPLETED),
     **{f"within_{limit}": Count("pk", filter=COMPLETED & Q(steps__lte=limit)) for limit in LIMITS},
 }
 NOTHING: Mapping[str, Any] = dict.fromkeys(MORE) | dict.fromkeys(
@@ -57,24 +65,28 @@ def live_rows(evaluation: Evaluation) -> list[Row]:
     """One row per model, ranked. Episodes that failed count under `errors` only, those of another task under
     `mismatches` only."""
     errors, mismatches = _failed(evaluation)
-    missing = missing_by_place(evaluation)
+    missing, unreported = missing_by_place(evaluation), _unreported(evaluation)
     tallies, clusters = _tallies(evaluation, "by_id"), _clusters(evaluation, "by_id")
     rows = []
     for model in evaluation.models.order_by("place"):
         row = _row(model.name, tallies.get((model.pk,), NOTHING), clusters[model.pk,])
         failed = {"errors": errors.get(model.place, 0), "mismatches": mismatches.get(model.place, 0)}
-        rows.append(row | failed | _missing(missing.get(model.place, 0)))
+        rows.append(row | failed | unreported | _missing(missing.get(model.place, 0)))
     return _ranked(rows)
 
 
 def live_figures(evaluation: Evaluation) -> ScreenFigures:
     """All figures of the evaluation, tiers from easy to hard. Errors and mismatches belong to no tier."""
-    names, missing = dict(evaluation.models.values_list("pk", "name")), missing_by_tier(evaluation)
-    clusters = _clusters(evaluation, "tier", "by__place", "by_id")
+    names, missing = dict(evaluation.models.values_list("place", "name")), missing_by_tier(evaluation)
+    clusters, unreported = _clusters(evaluation, "tier", "by__place"), _unreported(evaluation)
     by_tier: dict[str, list[Row]] = defaultdict(list)
-    for place, tally in _tallies(evaluation, "tier", "by__place", "by_id").items():
-        lacks = missing.get((int(tally["by__place"]), str(place[0])), 0)
-        by_tier[str(place[0])].append(_row(names[tally["by_id"]], tally, clusters[place]) | _missing(lacks))
+    tallies = _tallies(evaluation, "tier", "by__place")
+    played = [(int(tally["by__place"]), str(tally["tier"])) for tally in tallies.values()]
+    for place, tier in dict.fromkeys([*played, *missing]):
+        # A server may name the tier of an episode whose row has none. Then a missing one may be of any tier.
+        lacks = missing.get((place, tier)) or (None if missing.get((place, "")) else 0)
+        row = _row(names[place], tallies.get((tier, place), NOTHING), clusters[tier, place])
+        by_tier[tier].append(row | unreported | _missing(lacks))
     tiers = [FigureGroup(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
     return ScreenFigures(live_rows(evaluation), tiers, [])
 
@@ -89,7 +101,7 @@ def stalling_notes(rows: Sequence[Row]) -> list[str]:
                 f"{row['model']}: episodes that were not completed earned more in sum ({POINTS.amount(other)}) than "
                 f"completed ones ({POINTS.amount(completed)})."
             )
-    ordered = [row for row in rows if row["n"]]
+    ordered = [row for row in rows if row["n"] and not row.get("incomplete")]
     for better in ordered:
         for worse in ordered:
             if _stalls(worse, better):
@@ -131,8 +143,17 @@ def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, i
     return {"model": model, **counted, **rounded, "completion_within": within, "intervals": _intervals(clusters)}
 
 
-def _missing(count: int) -> Row:
-    return {"episodes_missing": count, "incomplete": count > 0}
+def _unreported(evaluation: Evaluation) -> Row:
+    """The figures of rewards and of progress as None, if the environment of the episodes reported none."""
+    names = (OF_REWARDS if "total_reward" not in evaluation.reported else ()) + (
+        ("avg_max_progress",) if "max_progress" not in evaluation.reported else ()
+    )
+    return dict.fromkeys(names)
+
+
+def _missing(count: int | None) -> Row:
+    """None: not known, but some are."""
+    return {"episodes_missing": count, "incomplete": count != 0}
 
 
 def _intervals(clusters: Sequence[Mapping[str, int]]) -> dict[str, list[float]]:

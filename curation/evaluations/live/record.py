@@ -32,9 +32,9 @@ class PlayedEpisode:
     tier: str
     completed: bool
     steps: int
-    max_progress: float
-    total_reward: float
-    terminal_reward: float
+    max_progress: float | None
+    total_reward: float | None
+    terminal_reward: float | None
     hinted: bool
     format_failures: int
     invalid_actions: int

@@ -36,7 +36,9 @@ class LiveScoreOut(Schema):
     format_failure_rate: float | None
     invalid_actions: int = Field(0, description="Actions that the server refused: failed steps of the model.")
     invalid_action_rate: float | None = Field(None, description="Actions that the server refused, over steps.")
-    episodes_missing: int = Field(0, description="Episodes of the launch that have no result, for any reason.")
+    episodes_missing: int | None = Field(
+        0, description="Episodes of the launch without a result, for any reason; null in a tier that may lack some."
+    )
     incomplete: bool = Field(False, description="Episodes are missing: no figure equals that of another model.")
     intervals: dict[str, list[float]]
 
@@ -80,9 +82,9 @@ class EpisodeOut(Out):
     tier: NotEmpty
     completed: bool
     steps: int
-    max_progress: float
-    terminal_reward: float
-    total_reward: float
+    max_progress: float | None = Field(description="Null if the environment reports no progress.")
+    terminal_reward: float | None = Field(description="Null if the environment gave no reward.")
+    total_reward: float | None
     hinted: bool
     format_failures: int
     invalid_actions: int

@@ -42,11 +42,21 @@ from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, answers, c
 from sandbox.agent.played import AskedTask, asked_task
 from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.agent.tools import functions_of
-from sandbox.errors import EnvironmentDown, EnvironmentFull, OtherTask, SandboxError, SandboxFailed, UnknownAction
+from sandbox.errors import (
+    EnvironmentDown,
+    EnvironmentFull,
+    NoReply,
+    OtherTask,
+    SandboxError,
+    SandboxFailed,
+    UnknownAction,
+)
 from sandbox.protocol import SessionLimits
 
 SCHEMES = ("ws://", "wss://")
 MAX_ATTEMPTS = 3
+# A server that does not reply in time has taken that time in two sessions.
+MAX_TIMEOUTS = 2
 Function = Mapping[str, object]
 # How long an episode waits while the server is full, which is no failed attempt.
 PATIENCE_SECONDS = 15 * 60.0
@@ -316,9 +326,9 @@ def command_in(reply: str, family: CommandFamily) -> str | None:
 
 
 async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]], address: str) -> PlayedEpisode:
-    """Wait while the server is full; start a broken episode again, up to `MAX_ATTEMPTS` times. Raise `EnvironmentDown`
-    if the server does not answer a short request either."""
-    deadline, pause, failures = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0
+    """Wait while the server is full; start a broken episode again, up to `MAX_ATTEMPTS` times, of which `MAX_TIMEOUTS`
+    may end in a timeout. Raise `EnvironmentDown` if the server does not answer a short request either."""
+    deadline, pause, failures, timeouts = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, 0, 0
     while True:
         try:
             return await play()
@@ -328,8 +338,8 @@ async def _retry_if_broken(play: Callable[[], Awaitable[PlayedEpisode]], address
         except SandboxFailed as failed:
             if not await answers(address, CheckedNetwork()):
                 raise EnvironmentDown(str(failed)) from failed
-            failures += 1
-            if failures == MAX_ATTEMPTS:
+            failures, timeouts = failures + 1, timeouts + isinstance(failed, NoReply)
+            if failures == MAX_ATTEMPTS or timeouts == MAX_TIMEOUTS:
                 raise
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads retries, guards nothing
         pause = min(LONGEST_PAUSE, 2 * pause)

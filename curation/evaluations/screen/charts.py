@@ -10,7 +10,8 @@ LONGEST_NAME = 28
 
 def score_chart(rows: Sequence[Row]) -> Figure:
     """Each model's rates side by side, with their Wilson intervals as whiskers."""
-    names = [_short(str(row["model"])) for row in rows]
+    rows = [row for row in rows if row["n"]]
+    names = [labelled(_short(str(row["model"])), incomplete=bool(row.get("incomplete"))) for row in rows]
     traces = []
     for position, metric in enumerate((metric for metric in STATIC if metric.name in SHOWN), 1):
         values = [100 * number(row, metric.name) for row in rows]
@@ -30,6 +31,10 @@ def _interval(row: Row, name: str) -> tuple[float, float]:
     intervals = row["intervals"]
     low, high = intervals[name] if isinstance(intervals, dict) else (0.0, 0.0)
     return 100 * low, 100 * high
+
+
+def labelled(name: str, *, incomplete: bool) -> str:
+    return f"{name} (incomplete)" if incomplete else name
 
 
 def _short(name: str) -> str:

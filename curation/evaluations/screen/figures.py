@@ -8,7 +8,7 @@ from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 
 from curation.evaluations.metrics import tier_order
-from curation.evaluations.missing import missing_by_place
+from curation.evaluations.missing import missing_by_place, planned_items
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, EvaluatedModel, Evaluation, ScreenedAnswer
 from judging.commands.screen import FLAGS
 from judging.statistics.rates import wilson
@@ -28,7 +28,11 @@ class ModelTally:
     length: float
 
     def row(self, model: str) -> Row:
-        """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval."""
+        """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval. Without
+        rows the figures are None."""
+        if not self.n:
+            figures: Row = dict.fromkeys((*FLAGS, "lat", "len"))
+            return {"model": model, "n": 0, "errors": 0, **figures, "cut": 0, "intervals": {}}
         return {
             "model": model,
             "n": self.n,
@@ -39,6 +43,9 @@ class ModelTally:
             "cut": self.cut,
             "intervals": wilson_intervals({name: self.hits[name] for name in FLAGS}, self.n),
         }
+
+
+NOTHING = ModelTally(0, 0, 0, {}, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,52 +68,41 @@ class ScreenFigures:
 
 
 def overall(evaluation: Evaluation) -> list[Row]:
-    """One row per model that has answered, ranked."""
-    return _with_missing(evaluation, _table(ScreenedAnswer.objects.filter(evaluation=evaluation), _names(evaluation)))
+    """One row per model, ranked, with how many rows of the launch have no answer. No row before the first answer."""
+    has_begun = planned_items(evaluation).filter(finished_at__isnull=False).exists()
+    tallies = _tallies(ScreenedAnswer.objects.filter(evaluation=evaluation), Value(""))
+    missing, rows = missing_by_place(evaluation), []
+    for model in evaluation.models.order_by("place"):
+        row, lacks = tallies.get((model.pk, ""), NOTHING).row(model.name), missing.get(model.place, 0)
+        if row["n"] or (lacks and has_begun):
+            rows.append(row | {"rows_missing": lacks, "incomplete": lacks > 0})
+    return ranked(rows)
 
 
 def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) -> ScreenFigures:
     """All figures of the evaluation. One query for each grouping."""
-    names = _names(evaluation)
+    names = dict(evaluation.models.values_list("pk", "name"))
     screened = ScreenedAnswer.objects.filter(evaluation=evaluation)
-    rows = _with_missing(evaluation, _table(screened, names))
+    rows = overall(evaluation)
     lacking = {str(row["model"]) for row in rows if row["incomplete"]}
-    tiers = _in_part(_groups(screened, F("row__tier"), names), lacking)
-    sources = _in_part(_groups(screened, F("row__source"), names), lacking)
+    tiers = _groups(screened, F("row__tier"), names, lacking)
+    sources = _groups(screened, F("row__source"), names, lacking)
     if check is None:
         return ScreenFigures(rows, tiers, sources)
     contaminated = ContaminatedRow.objects.contaminated(check).filter(row=OuterRef("row"))
-    by_check = {group.name: group.rows for group in _in_part(_groups(screened, Exists(contaminated), names), lacking)}
+    by_check = {group.name: group.rows for group in _groups(screened, Exists(contaminated), names, lacking)}
     return ScreenFigures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
 
 
-def _names(evaluation: Evaluation) -> Mapping[int, str]:
-    return dict(evaluation.models.values_list("pk", "name"))
-
-
-def _with_missing(evaluation: Evaluation, rows: Iterable[Row]) -> list[Row]:
-    """The rows of all answers of the models, with how many rows of the launch have none."""
-    places = {name: place for place, name in evaluation.models.values_list("place", "name")}
-    missing = missing_by_place(evaluation)
-    lacks = [missing.get(places[str(row["model"])], 0) for row in rows]
-    return [row | {"rows_missing": count, "incomplete": count > 0} for row, count in zip(rows, lacks, strict=True)]
-
-
-def _in_part(groups: Iterable[FigureGroup], lacking: Collection[str]) -> list[FigureGroup]:
-    """The groups, whose models are incomplete if they lack any row: it may be one of the group."""
-    marks: dict[bool, Row] = {
-        True: {"rows_missing": None, "incomplete": True},
-        False: {"rows_missing": 0, "incomplete": False},
-    }
-    return [
-        FigureGroup(group.name, [row | marks[str(row["model"]) in lacking] for row in group.rows]) for group in groups
-    ]
+def rank_of_screen(row: Row) -> tuple[bool, float, float, float]:
+    """By `xtr`, then `exact`, then the lower latency, as they are rounded. Figures over fewer rows than asked for come
+    after all that are whole."""
+    return (row.get("incomplete") is True, -number(row, "xtr"), -number(row, "exact"), number(row, "lat"))
 
 
 def ranked(rows: Iterable[Row]) -> list[Row]:
-    """By `xtr`, then `exact`, then the lower latency, as they are rounded; equal rows keep their order."""
-    ordered = sorted(rows, key=lambda row: (-number(row, "xtr"), -number(row, "exact"), number(row, "lat")))
-    return with_ranks(ordered)
+    """Equal rows keep their order."""
+    return with_ranks(sorted(rows, key=rank_of_screen))
 
 
 def save_figures(evaluation: Evaluation, rows: Sequence[Row]) -> Row:
@@ -115,7 +111,7 @@ def save_figures(evaluation: Evaluation, rows: Sequence[Row]) -> Row:
     The leaderboard ranks by `xtr`, `exact` and `lat`, which live episodes don't have.
     """
     for row in rows:
-        ranks = {name: row[name] for name in ("xtr", "exact", "lat") if name in row}
+        ranks = {name: row[name] for name in ("xtr", "exact", "lat") if row.get(name) is not None}
         EvaluatedModel.objects.filter(evaluation=evaluation, name=row["model"]).update(figures=row, **ranks)
     return {"models": [{name: value for name, value in row.items() if name != "intervals"} for row in rows]}
 
@@ -135,16 +131,22 @@ def number(row: Row, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _table(screened: QuerySet[ScreenedAnswer], names: Mapping[int, str]) -> list[Row]:
-    tallies = _tallies(screened, Value(""))
-    return ranked(tally.row(names[by]) for (by, _), tally in tallies.items())
-
-
-def _groups(screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str]) -> list[FigureGroup]:
-    by_part: dict[str, list[Row]] = {}
+def _groups(
+    screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str], lacking: Collection[str]
+) -> list[FigureGroup]:
+    """The models of each group. Those that lack any row are incomplete in all of them: it may be one of the group."""
+    by_part: dict[str, dict[str, ModelTally]] = {}
     for (by, name), tally in _tallies(screened, part).items():
-        by_part.setdefault(name, []).append(tally.row(names[by]))
-    return [FigureGroup(part, ranked(by_part[part])) for part in sorted(by_part, key=tier_order)]
+        by_part.setdefault(name, dict.fromkeys(sorted(lacking), NOTHING))[names[by]] = tally
+    found = []
+    for part_name in sorted(by_part, key=tier_order):
+        rows = [tally.row(model) | _marks(model in lacking) for model, tally in by_part[part_name].items()]
+        found.append(FigureGroup(part_name, ranked(rows)))
+    return found
+
+
+def _marks(is_lacking: bool) -> Row:
+    return {"rows_missing": None if is_lacking else 0, "incomplete": is_lacking}
 
 
 def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], ModelTally]:

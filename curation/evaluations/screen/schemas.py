@@ -36,21 +36,22 @@ class EvaluationIn(EvaluateParams):
 
 
 class ScoreOut(Schema):
-    """Shares with two decimals; mean `lat` in seconds and `len` in characters; `intervals`: Wilson, 95 %."""
+    """Shares with two decimals; mean `lat` in seconds and `len` in characters; `intervals`: Wilson, 95 %. Figures are
+    null without answers."""
 
     rank: int
     model: str = Field(examples=["tuned"])
     n: int
     errors: int
-    fmt: float
-    xtr: float
-    exact: float = Field(examples=[0.41])
-    svc: float
-    op_token: float
-    service_and_op: float
-    exact_shell: float
-    lat: float
-    len: float
+    fmt: float | None
+    xtr: float | None
+    exact: float | None = Field(examples=[0.41])
+    svc: float | None
+    op_token: float | None
+    service_and_op: float | None
+    exact_shell: float | None
+    lat: float | None
+    len: float | None
     cut: int = Field(description="Answers that the token limit ended.")
     rows_missing: int | None = Field(0, description="Rows of the launch without a result; null in a part of the rows.")
     incomplete: bool = Field(False, description="Rows are missing: no figure equals that of another model.")

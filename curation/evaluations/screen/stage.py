@@ -9,6 +9,7 @@ from curation.evaluations.families import family_of
 from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
+from curation.llm.client.errors import Misconfigured, OutOfQuota, RateLimited
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Call, Item, Run
@@ -21,6 +22,8 @@ MAX_ERROR = 2000
 TOGETHER = 500
 # A row that times out has failed: a second try would measure something else than the timeout of the launch.
 SCREEN_TIMEOUTS = 1
+# The model was not asked, or not for a reason of its own: it has no answer to this row, not even a wrong one.
+UNASKED = (Misconfigured, OutOfQuota, RateLimited)
 FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 
@@ -101,7 +104,8 @@ class ScreenStage(StageOf[EvaluateParams]):
     async def work(self, context: LlmContext, item: Item, job: ScreenJob | None) -> Write:
         """A failed call counts as an empty answer, wrong in every column, so its item is done.
 
-        An endpoint that was down for too long gave no answer to judge: then the item fails.
+        An endpoint that was down for too long, or that the model cannot be asked by, gave no answer to judge: then the
+        item fails.
         """
         if job is None:
             raise ItemFailed("The row was deleted.")
@@ -110,6 +114,8 @@ class ScreenStage(StageOf[EvaluateParams]):
         except EndpointDown:
             raise
         except ItemFailed as failed:
+            if isinstance(failed.__cause__, UNASKED):
+                raise
             reason = str(failed)
             return lambda: _save_answer(job, _last_call(item, job, reason))()
         return _save_answer(job, AnswerOutcome(answer.call_id, answer.completion, answer.completion.latency_ms))

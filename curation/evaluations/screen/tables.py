@@ -24,19 +24,20 @@ class FigureColumn:
 
 @dataclass(frozen=True, slots=True)
 class FigureCell:
-    """`interval` is the 95 % interval of a rate, in percent."""
+    """`interval` is the 95 % interval of a rate, in percent. `incomplete` marks a figure of a tier."""
 
     column: FigureColumn
     value: str
     unit: str
     interval: str
+    incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
     """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended, `mismatches`
     episodes of another task, `unconfirmed` those whose task the server does not say, `missing` rows or episodes of the
-    launch without a result."""
+    launch without a result. What an `incomplete` model lacks in a part of the rows may not be known."""
 
     rank: int
     model: str
@@ -46,6 +47,7 @@ class TableLine:
     mismatches: int
     unconfirmed: int
     missing: int
+    incomplete: bool
     cells: tuple[FigureCell, ...]
 
 
@@ -122,7 +124,10 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) 
                 tuple(
                     ModelCells(
                         model,
-                        tuple(_cell(one, column) for one in (row, *(rows.get(model, nothing) for rows in by_tier))),
+                        tuple(
+                            replace(_cell(one, column), incomplete=bool(one.get("incomplete")))
+                            for one in (row, *(rows.get(model, nothing) for rows in by_tier))
+                        ),
                     )
                     for row in overall
                     for model in [str(row["model"])]
@@ -137,7 +142,11 @@ def _line(row: Row, columns: Sequence[FigureColumn]) -> TableLine:
     counts = {name: int(number(row, name)) for name in ("rank", "n", "errors", "cut", "mismatches", "unconfirmed")}
     missing = int(number(row, "episodes_missing") + number(row, "rows_missing"))
     return TableLine(
-        model=str(row["model"]), missing=missing, cells=tuple(_cell(row, column) for column in columns), **counts
+        model=str(row["model"]),
+        missing=missing,
+        incomplete=bool(row.get("incomplete")),
+        cells=tuple(_cell(row, column) for column in columns),
+        **counts,
     )
 
 

@@ -15,6 +15,7 @@ from curation.trajectories.models import Trajectory, TrajectoryQuerySet
 
 _TRIED = Count("id", filter=~Q(outcome__in=MACHINE_OUTCOMES))
 _KEPT = Count("id", filter=Q(keep=True))
+_LOST = Count("id", filter=Q(outcome__in=MACHINE_OUTCOMES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,13 @@ def rounds_shown(access: Access, rows: RoundQuerySet) -> RoundQuerySet:
 
 
 def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
-    """The figures of a chain's rounds, in their order. Rollouts that the machine ended do not count."""
+    """The figures of a chain's rounds, in their order. Rollouts that the machine ended count as lost."""
     found = []
     before: set[int] = set()
     for round_ in chain:
         rows = Trajectory.objects.filter(run=round_.rollout_id).order_by()
         solved = set(rows.filter(keep=True).values_list("scenario", flat=True))
-        total = rows.aggregate(tried=_TRIED, kept=_KEPT)
+        total = rows.aggregate(tried=_TRIED, kept=_KEPT, lost=_LOST)
         export = round_.export
         found.append(
             RoundFigures(
@@ -62,7 +63,7 @@ def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
 
 def _by_axis(rows: TrajectoryQuerySet) -> dict[tuple[str, str], Measured]:
     named = rows.values("scenario__axis_rows__axis", "scenario__axis_rows__value")
-    counted = named.annotate(tried=_TRIED, kept=_KEPT).values_list(
-        "scenario__axis_rows__axis", "scenario__axis_rows__value", "tried", "kept"
+    counted = named.annotate(tried=_TRIED, kept=_KEPT, lost=_LOST).values_list(
+        "scenario__axis_rows__axis", "scenario__axis_rows__value", "tried", "kept", "lost"
     )
-    return {(axis, value): Measured(tried, kept) for axis, value, tried, kept in counted if axis is not None}
+    return {(axis, value): Measured(*counts) for axis, value, *counts in counted if axis is not None}

@@ -17,10 +17,12 @@ from judging.statistics.rates import Interval, wilson
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Rollouts of the bundle as it is, without those that the machine ended; `kept` of `tried` were kept."""
+    """Rollouts of the bundle as it is, without those that the machine ended; `kept` of `tried` were kept. A round also
+    counts the rollouts that the machine ended, which are `lost`."""
 
     tried: int = 0
     kept: int = 0
+    lost: int = 0
 
     @property
     def rate(self) -> float | None:
@@ -40,10 +42,11 @@ class Measured:
     @property
     def says(self) -> str:
         """The rate with its interval and number, as a list shows it."""
+        lost = f", incomplete: the machine ended {self.lost:,}" if self.lost else ""
         if self.rate is None:
-            return "–"
+            return f"–{lost}"
         low, high = self.interval.low, self.interval.high
-        return f"{percent(self.rate)} ({100 * low:.0f}–{percent(high)}), n {self.tried:,}"
+        return f"{percent(self.rate)} ({100 * low:.0f}–{percent(high)}), n {self.tried:,}{lost}"
 
     @property
     def warning(self) -> str:

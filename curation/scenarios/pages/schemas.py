@@ -86,7 +86,7 @@ class ClearAxesIn(Strict):
 
 
 class MeasuredOut(Schema):
-    """Rollouts through the bundle as it is; those that the machine ended do not count."""
+    """Rollouts through the bundle as it is, without those that the machine ended."""
 
     tried: int = Field(examples=[6])
     kept: int = Field(examples=[2])
@@ -94,6 +94,7 @@ class MeasuredOut(Schema):
     low: float = Field(examples=[0.0968], description="Of the 95 % Wilson interval.")
     high: float = Field(examples=[0.7])
     solved_by: str = Field(examples=["some"], description="everybody, nobody, some or untried")
+    lost: int = Field(0, description="Of a round: rollouts that the machine ended. With any, the rate is incomplete.")
 
 
 class OperatorOut(MeasuredOut):
@@ -181,6 +182,7 @@ def measured_out(found: Measured) -> dict[str, object]:
         "low": round(low, 4),
         "high": round(high, 4),
         "solved_by": found.solved_by,
+        "lost": found.lost,
     }
 
 

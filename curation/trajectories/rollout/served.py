@@ -113,8 +113,13 @@ def _turn(kind: str, text: str) -> Turn:
 def _result(episode: LiveEpisode) -> str:
     last: Sequence[LiveStep] = episode.steps[-1:]
     lines = [_shown(Observation("", step.fields), episode.task) for step in last]
-    lines.append(f"completed: {'yes' if episode.completed else 'no'}, progress {episode.max_progress:.2f}")
-    lines.append(f"last reward {episode.terminal_reward:.2f}, summed {episode.total_reward:.2f}")
+    figures = {
+        "progress": episode.max_progress,
+        "last reward": episode.terminal_reward,
+        "summed reward": episode.total_reward,
+    }
+    known = [f"{name} {value:.2f}" for name, value in figures.items() if value is not None]
+    lines.append(", ".join([f"completed: {'yes' if episode.completed else 'no'}", *known]))
     return "\n".join(filter(None, lines))
 
 

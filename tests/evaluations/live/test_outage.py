@@ -1,5 +1,6 @@
 """A server of live episodes that is down: the episodes wait without a worker, and go on when it answers."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -7,12 +8,15 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from curation.evaluations.live import stage
+from curation.evaluations.live.record import PlayedEpisode
 from curation.evaluations.models import Episode
 from curation.projects.models import Project
 from curation.runs.engine.waiting import wake_due
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run, RunEvent, ServerOutage
+from sandbox.errors import NoReply, SandboxFailed
 from tests.driving import end
 from tests.evaluations.evaluating import at_server
 from tests.factories import make_bearer, make_member, make_project
@@ -94,3 +98,23 @@ def test_without_waiting_an_unreachable_server_fails_the_run_with_its_address(se
     run = end(started(project, address))
     assert run.state == "failed" and address in run.error
     assert not Episode.objects.exists() and not ServerOutage.objects.exists()
+
+
+def test_a_server_that_hangs_is_given_less_time_than_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each timeout has taken its time twice already."""
+
+    async def is_up(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(stage, "answers", is_up)
+    monkeypatch.setattr(stage, "FIRST_PAUSE", 0.01)
+    for error, most in ((NoReply("slow"), 2), (SandboxFailed("broken"), 3)):
+        tried: list[int] = []
+
+        async def play(error: Exception = error, tried: list[int] = tried) -> PlayedEpisode:
+            tried.append(1)
+            raise error
+
+        with pytest.raises(SandboxFailed):
+            asyncio.run(stage._retry_if_broken(play, "ws://127.0.0.1:1"))
+        assert len(tried) == most

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from curation.evaluations.missing import missing_notes
-from curation.evaluations.models import Episode, Evaluation
+from curation.evaluations.models import Episode, EvaluatedModel, Evaluation
 from curation.projects.models import Project
 from curation.runs.control import retry_failed
 from curation.runs.launch import launch
@@ -121,7 +121,72 @@ def test_figures_with_missing_episodes_are_incomplete_and_equal_to_nothing(
     assert "incomplete" in board and board.index("second") < board.index("first</a>")
 
 
-def test_a_second_try_of_what_failed_is_said(project: Project, server: ModelServer, shop_server: str) -> None:
+def test_what_an_environment_does_not_report_is_no_figure(
+    project: Project, server: ModelServer, usual_servers: str, client: Client
+) -> None:
+    """Echo gives neither rewards nor progress. The shell rewards its last step alone, so that `walks` has earned 0."""
+    call = '{"tool_name": "echo_message", "arguments": {"message": "hi"}}'
+    for name, text in (("calls", call), ("wins", '{"command": "submit right"}'), ("walks", '{"command": "ls"}')):
+        at_server(project, server, name)
+        server.behave(name, text=text)
+    silent = live(project, "calls", "wins", environment=f"{usual_servers}/echo", episodes=1, max_steps=2)
+    row = figures(silent)["calls"]
+    assert (row["n"], row["completion_rate"], row["episodes_missing"]) == (1, 0.0, 0)
+    names = ("terminal_reward", "avg_episode_reward", "avg_reward_per_step", "reward_std", "avg_max_progress")
+    assert [row[name] for name in names] == [None] * 5
+    sparse = figures(live(project, "wins", "walks", environment=f"{usual_servers}/shell", episodes=1, max_steps=2))
+    assert [sparse[name]["completion_rate"] for name in ("wins", "walks")] == [1.0, 0.0]
+    assert [sparse[name]["avg_episode_reward"] for name in ("wins", "walks")] == [1.0, 0.0]
+    user = make_member(project)
+    headers, evaluation = make_bearer(user, "read"), silent.result["evaluation"]
+    pair = f"{evaluation}/compare/{evaluation}?model_before=calls&model_after=wins"
+    compared = client.get(f"/api/v1/evaluations/{pair}", headers=headers).json()
+    assert not {"total_reward", "max_progress", "reward_std"} & {one["metric"] for one in compared["metrics"]}
+    one = Episode.objects.get(by__name="calls")
+    found = client.get(f"/api/v1/episodes/{one.pk}", headers=headers).json()
+    assert (found["total_reward"], found["terminal_reward"], found["max_progress"]) == (None, None, None)
+    client.force_login(user)
+    here = f"/p/{project.slug}/evaluations/{evaluation}"
+    assert "no reward" in client.get(f"{here}/episodes/{one.pk}/").content.decode()
+    assert client.get(f"{here}/chart/?shown=reward").json()["data"] == []
+    assert [line["y"] for line in client.get(f"{here}/chart/?shown=steps").json()["data"]] == [[2.0], [2.0]]
+    models = {model.name: model.pk for model in EvaluatedModel.objects.filter(evaluation=evaluation)}
+    chart = f"/p/{project.slug}/evaluations/compare/chart/?before={models['calls']}&after={models['wins']}"
+    assert client.get(f"{chart}&shown=reward").json()["data"][0]["y"] == []
+
+
+@pytest.mark.parametrize("tier", ["hard", ""])
+def test_a_tier_that_may_lack_an_episode_is_incomplete(
+    project: Project, server: ModelServer, shop_server: str, client: Client, tier: str
+) -> None:
+    """Without a tier of its own, the episode that broke may be of the tier that the server names."""
+    at_server(project, server, "first")
+    server.behave("first", text="shop add")
+    answer = {"role": "assistant", "content": "shop add"}
+    tiers = {"one": "easy" if tier else "", "breaks": tier}
+    rows = [
+        {"task_id": task, "tier": tier, "messages": [{"role": "user", "content": task}, answer]}
+        for task, tier in tiers.items()
+    ]
+    run = live(project, "first", environment=shop_server, split=str(make_split(project, rows).pk), family="shop")
+    user = make_member(project)
+    evaluation = run.result["evaluation"]
+    found = client.get(f"/api/v1/evaluations/{evaluation}", headers=make_bearer(user, "read")).json()
+    by_tier = {one["tier"]: one["rows"][0] for one in found["by_tier"]}
+    lacking, other = by_tier[tier], by_tier["easy" if tier else "warmup"]
+    assert (lacking["n"], lacking["episodes_missing"], lacking["incomplete"]) == (0, 1, True)
+    assert (lacking["completion_rate"], other["completion_rate"]) == (None, 1.0)
+    assert (other["episodes_missing"], other["incomplete"]) == ((0, False) if tier else (None, True))
+    client.force_login(user)
+    page = client.get(f"/p/{project.slug}/evaluations/{evaluation}/").content.decode()
+    assert page.count(">incomplete<") >= 12, "each figure of the tier"
+    chart = client.get(f"/p/{project.slug}/evaluations/{evaluation}/chart/?shown=reward").json()
+    assert [line["name"] for line in chart["data"]] == ["first (incomplete)"]
+
+
+def test_a_second_try_of_what_failed_is_said(
+    project: Project, server: ModelServer, shop_server: str, client: Client
+) -> None:
     at_server(project, server, "first")
     server.behave("first", text="shop add")
     run = live(project, "first", environment=shop_server, family="shop", episodes=1, seed=1)
@@ -131,6 +196,14 @@ def test_a_second_try_of_what_failed_is_said(project: Project, server: ModelServ
     assert figures(run)["first"]["episodes_missing"] == 0
     (note,) = missing_notes(Evaluation.objects.get(run=run), run.result["models"])
     assert "1 episode is the second try" in note and "shifts the figures" in note
+    at_server(project, server, "second")
+    server.behave("second", text="shop add")
+    other = live(project, "second", environment=shop_server, family="shop", episodes=1, seed=1)
+    pair = f"{run.result['evaluation']}/compare/{other.result['evaluation']}"
+    headers = make_bearer(make_member(project), "read")
+    assert client.get(f"/api/v1/evaluations/{pair}", headers=headers).json()["notes"] == [note]
+    file = client.get(f"/api/v1/evaluations/{pair}/comparison.md", headers=headers).content.decode()
+    assert "second try" in file
 
 
 def test_the_tools_of_a_server_are_called_as_functions(

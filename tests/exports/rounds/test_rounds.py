@@ -104,6 +104,13 @@ def test_a_round_trip_from_rollout_to_the_next_round(client: Client, project: Pr
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"round.start", "round.export"} <= actions
 
+    ended = Trajectory.objects.filter(run=second.rollout_id, scenario__name="second")
+    assert ended.update(outcome="infra_error", keep=False) == 1
+    rate: dict[str, object] = get(client, second)["rate"]  # type: ignore[assignment]
+    assert (rate["tried"], rate["rate"], rate["lost"]) == (1, 1.0, 1)
+    page = client.get(reverse("round-list", args=["shell"])).content.decode()
+    assert "100 % (21–100 %), n 1, incomplete: the machine ended 1" in page
+
 
 def test_nothing_leaves_that_nobody_approved(client: Client, project: Project, operators: Operators) -> None:  # noqa: F811
     operators.scripts["student-0"] = SOLVES

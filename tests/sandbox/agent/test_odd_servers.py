@@ -1,6 +1,7 @@
 """Episodes on servers whose schemas and replies are odd: a faulty server is infrastructure, never an exception."""
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from websockets.http11 import Request, Response
 
 from sandbox.agent.action_form import ActionForm, ActionKind, form_of
 from sandbox.agent.environment import EnvironmentStep
-from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, visible
+from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, visible, visible_text
+from sandbox.agent.tools import tools_in
 from sandbox.errors import SandboxFailed
 
 DOWN, UP = {"const": "down"}, {"const": "up", "title": "Up"}
@@ -47,13 +49,22 @@ def action(reply: str, field: dict[str, Any], **document: Any) -> object:
         ({"type": "number"}, "between 3-1 and 4", None),
         ({"type": "boolean"}, "I say: true", True),
         ({"type": "integer"}, "9" * 400, None),
+        ({"anyOf": [NUMBER, {"type": "boolean"}]}, "3", 3),
+        ({"anyOf": [NUMBER, {"type": "array", "items": NUMBER}]}, "I take 3.", 3),
+        ({"oneOf": [{"enum": ["up"]}, NUMBER, {"type": "null"}]}, "UP", "up"),
+        (NUMBER, "Walls are at 0 and 1.\nAction: 2", 2),
+        (NUMBER, "Not 0 and not 1.\n<it>2</it>", 2),
+        ({"enum": ["turn left", "turn right"]}, "I turn left now", "turn left"),
+        ({"$ref": "#/$defs/A%20way"}, "up", "up"),
+        ({"type": "array"}, "[1e999]", "[1e999]"),
+        ({"type": "array"}, "[NaN]", "[NaN]"),
     ],
 )
 def test_a_value_is_read_by_any_spelling_of_its_schema(field: dict[str, Any], reply: str, value: object) -> None:
     way = {"type": "string", "enum": ["up", "down"]}
     if "x-forms" in str(field):
         field = {"$ref": "#/x-forms/a~1b"}
-    more = {"$defs": {"Way": way}, "components": {"schemas": {"Way": way}}, "x-forms": {"a/b": way}}
+    more = {"$defs": {"Way": way, "A way": way}, "components": {"schemas": {"Way": way}}, "x-forms": {"a/b": way}}
     assert action(reply, field, **more) == value
 
 
@@ -78,6 +89,7 @@ def test_fields_may_be_in_parts_of_the_schema() -> None:
         ({"type": "integer", "maximum": -3}, -4),
         ({"type": "array", "items": NUMBER, "minItems": 2}, [0, 0]),
         ({"anyOf": [{"type": "boolean"}, NUMBER]}, False),
+        ({"type": "array", "prefixItems": [NUMBER, {"enum": ["up"]}], "minItems": 2}, [0, "up"]),
     ],
 )
 def test_a_trial_stays_within_the_limits_of_the_schema(field: dict[str, Any], value: object) -> None:
@@ -124,6 +136,53 @@ def test_a_tool_is_never_called_without_the_arguments_that_were_given(reply: str
     assert (None if found is None else form.payload(found)["arguments"]) == arguments
 
 
+TEXT, LAX = {"type": "string"}, {"type": "object", "additionalProperties": True}
+LIST = {"properties": {"type": {"const": "list_tools"}}}
+CALLED: dict[str, Any] = {"type": {"const": "call_tool"}, "tool_name": TEXT, "arguments": LAX}
+CALL = {"properties": CALLED, "required": ["tool_name"]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"L": LIST, "C": CALL}, "oneOf": [{"$ref": "#/$defs/L"}, {"$ref": "#/$defs/C"}]},
+        {**CALL, "required": ["tool_name", "arguments"]},
+        {"properties": {**CALLED, "timeout": NUMBER}, "required": ["tool_name", "type"]},
+    ],
+)
+def test_calls_of_tools_are_known_by_any_schema(schema: dict[str, Any]) -> None:
+    form = form_of(schema)
+    call = form.read('{"name": "look", "arguments": {"id": 7}}')
+    assert form.kind == ActionKind.TOOLS and call is not None
+    assert form.payload(call) == {"type": "call_tool", "tool_name": "look", "arguments": {"id": 7}}
+
+
+def test_a_call_has_no_field_that_the_schema_does_not_have() -> None:
+    form = form_of({"properties": {"tool_name": TEXT, "arguments": LAX}, "required": ["tool_name"]})
+    assert form.payload('{"tool_name": "look", "arguments": {}}') == {"tool_name": "look", "arguments": {}}
+
+
+@pytest.mark.parametrize("name", ["input_schema", "inputSchema", "parameters"])
+def test_tools_are_listed_in_any_spelling(name: str) -> None:
+    schema = {"type": "object", "properties": {"id": NUMBER}, "required": ["id"]}
+    tool = {"name": "look", "description": None, name: schema}
+    (plain,), (wrapped,) = tools_in([tool, {"name": ""}, "x"]), tools_in([{"type": "function", "function": tool}])
+    assert plain == wrapped and plain.parameters == schema
+    assert tools_in({"look": tool}) == []
+
+
+def test_one_field_of_code_is_set_by_a_fence_though_none_is_required() -> None:
+    form = form_of({"properties": {"code": TEXT, "is_final": {"type": "boolean"}, "final_answer": TEXT}})
+    assert form.read("I run\n```python\nprint(1)\n```") == "print(1)"
+    assert form.payload(form.read('{"is_final": true}') or "") == {"is_final": True}
+
+
+def test_an_object_in_a_sentence_sets_a_text() -> None:
+    form = form_of({"properties": {"action": TEXT, "x": NUMBER, "y": NUMBER}, "required": ["action"]})
+    assert form.payload(form.read('So: {"action": "water", "x": 1}.') or "") == {"action": "water", "x": 1}
+    assert form.read("wait") == "wait"
+
+
 @pytest.mark.parametrize("kind", [{"type": "string"}, NUMBER, {"type": "array"}])
 @pytest.mark.parametrize("part", ["```a\n", "~~~x\n", "<code>", '{"', "[", "1 "])
 def test_a_long_reply_is_read_soon(kind: dict[str, Any], part: str) -> None:
@@ -143,6 +202,41 @@ def test_a_block_ends_at_its_own_fence() -> None:
 def test_a_field_is_hidden_for_its_own_name_only() -> None:
     fields = {"preferences": "tea", "unexpected_end": "no", "expected": 1, "cross_reference": 2, "goldAnswer": 3}
     assert visible(fields) == {"preferences": "tea", "unexpected_end": "no"}
+
+
+def test_an_observation_is_shown_whole() -> None:
+    """Names of the protocol and empty values mean something inside the server's own fields."""
+    fields = {
+        "message": "Ann is away.",
+        "slots": {"mon": None, "tue": "", "wed": {}},
+        "todo": [{"done": False, "reward": 2, "metadata": {"by": "Ann"}, "answer": "SECRET"}],
+        "größe 1": [[1.5, 2], [0, 1]],
+        "result": {"content": [], "data": [], "is_error": False},
+        "done": True,
+    }
+    text = visible_text(fields)
+    for shown in ("Ann is away.", "slots.mon: None", "slots.wed: {}", "'done': False, 'reward': 2", "'by': 'Ann'"):
+        assert shown in text
+    assert "größe 1: [[1.5, 2], [0, 1]]" in text and "result.data: []" in text
+    assert "SECRET" not in text and "done: True" not in text
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([[[0.5, 1, 2]] * 100] * 100, "(30000 numbers, not shown)"),
+        (base64.b64encode(bytes(range(256)) * 40).decode(), "(13,656 characters of data, not shown)"),
+        ("data:image/png;base64," + "A" * 600, "(622 characters of data, not shown)"),
+        ("word " * 40_000, "(134,464 characters not shown)"),
+        ("A" * 5_000, "A" * 5_000),
+        ([["X", "", "O"]] * 1_000, "['X', '', 'O'], ['X'"),
+    ],
+)
+def test_pictures_and_long_texts_are_described(value: object, said: str) -> None:
+    """No model reads them, and they would push the rest out of its context."""
+    assert said in visible_text({"screen": value}) and said in visible_text({"inner": {"screen": value}})
+    result = {"content": [{"type": "image", "data": value}, {"type": "text", "text": "ok"}], "isError": False}
+    assert "ok" in visible_text({"result": result}) and said in visible_text({"result": result})
 
 
 def play(replies: Sequence[str], schema: bytes = b"{}") -> list[EnvironmentStep]:
@@ -191,7 +285,6 @@ def observed(value: object = "x", **more: Any) -> str:
         '"observation"',
         '{"type": "observation", "data": []}',
         '{"type": "observation", "data": {"observation": "x"}}',
-        '{"type": "error", "data": {"message": {"a": [1]}, "code": ["x"], "errors": [3, {"loc": 5}]}}',
     ],
 )
 def test_a_reply_that_is_no_reply_is_infrastructure(reply: str) -> None:

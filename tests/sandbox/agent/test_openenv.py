@@ -57,7 +57,7 @@ def test_a_whole_episode(shop_server: str) -> None:
     episode = play(shop_server, ["shop add"], seed=3)
     assert (episode.completed, len(episode.steps), episode.tier) == (True, 3, "expert")
     assert [step.reward for step in episode.steps] == [0.2, 0.2, 1.0]
-    assert (episode.terminal_reward, round(episode.total_reward, 6)) == (1.0, 1.4)
+    assert (episode.terminal_reward, round(episode.total_reward or 0, 6)) == (1.0, 1.4)
     assert episode.task == "Put 3 things on the shelf."
     assert "1. shop add\n2. shop add" in asked[-1].replace("\\n", "\n")
 

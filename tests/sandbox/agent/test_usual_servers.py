@@ -1,6 +1,7 @@
 """Models act on stand-ins for OpenEnv's own environments, by each server's own schema."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.agent.played import AskedTask
-from sandbox.errors import UnknownAction
+from sandbox.errors import SandboxFailed, UnknownAction
 from tests.sandbox.shop import usual_servers
 
 __all__ = ["usual_servers"]
@@ -101,6 +102,28 @@ def test_an_mcp_server_is_played_by_its_tools(usual_servers: str) -> None:
     assert [step.refused for step in steps] == [False, False, True, True, False, False]
     assert [step.format_failure for step in steps] == [False, False, False, False, True, False]
     assert (played.episode.invalid_actions, played.episode.format_failures) == (2, 1)
+
+
+@pytest.mark.parametrize("kind", ["world", "own"])
+def test_tools_are_played_by_the_servers_own_class_of_actions(usual_servers: str, kind: str) -> None:
+    """One takes a call or a list, the other lists its tools by a message of MCP only."""
+    call = '{"tool_name": "echo_message", "arguments": {"message": "hi"}}'
+    played = play(f"{usual_servers}/{kind}", call, '{"tool_name": "nope"}')
+    assert "- echo_message: Echo back the provided message." in played.system and '"message"' in played.system
+    assert [step.refused for step in played.episode.steps] == [False, True]
+    assert played.prompts[1].splitlines()[1] == "hi"
+
+
+def test_a_server_without_tools_cannot_be_played(usual_servers: str) -> None:
+    with pytest.raises(SandboxFailed, match="lists no tools"):
+        play(f"{usual_servers}/bare", '{"tool_name": "look"}')
+
+
+@pytest.mark.parametrize(("end", "completed"), [("submit wrong", False), ("submit right", True), ("ls", False)])
+def test_a_command_that_succeeds_is_no_task_that_is_completed(usual_servers: str, end: str, completed: bool) -> None:
+    played = play(f"{usual_servers}/shell", '{"command": "ls"}', json.dumps({"command": end}))
+    assert played.episode.completed is completed
+    assert [step.fields["success"] for step in played.episode.steps] == [True, True]
 
 
 def test_code_is_read_from_its_fence(usual_servers: str) -> None:
