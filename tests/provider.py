@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -20,6 +21,12 @@ from tests.serving import serving, url_of
 CLIENT, SECRET = "winnow", "client secret"
 
 
+@cache
+def usual_key() -> RSAKey:
+    """Making one takes 60 ms."""
+    return RSAKey.generate_key(2048, {"kid": "k1"})
+
+
 @dataclass
 class Provider:
     """Everyone is `person`. `in_userinfo` claims are not in the ID token, and `changed` ones are wrong there."""
@@ -28,7 +35,7 @@ class Provider:
     in_userinfo: set[str] = field(default_factory=set)
     changed: dict[str, Any] = field(default_factory=dict)
     algorithm: str = "RS256"
-    key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "k1"}))
+    key: RSAKey = field(default_factory=usual_key)
     signs_with: RSAKey | None = None
     issuer: str = ""
     secret_sent: list[str] | None = None

@@ -26,7 +26,6 @@ from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.images import Images
 from curation.exports.rows.screen import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
-from curation.runs.engine.sync_stage import frozen_garbage
 from curation.runs.models import Call
 from curation.samples.models import SampleKind
 from curation.trajectories.models import Trajectory
@@ -91,20 +90,19 @@ def _write_tried(
         files.touch(EXCLUDED)
         files.touch(FROZEN)
         saved = time.monotonic()
-        with frozen_garbage():
-            for chunk in frozen_chunks(export):
-                checkpoint()
-                origins = _origins(chunk)
-                for filtered in export_filter.apply(chunk):
-                    consistency.keep(filtered)
-                    counts.add(filtered)
-                    if not filtered.lines:
-                        skipped.append(filtered.sample.sample_id)
-                    _add(files, filtered, origins.get(filtered.sample.sample_id), images)
-                files.flush()
-                if time.monotonic() - saved > _PROGRESS_EVERY:
-                    saved = time.monotonic()
-                    _save_progress(export, counts.samples)
+        for chunk in frozen_chunks(export):
+            checkpoint()
+            origins = _origins(chunk)
+            for filtered in export_filter.apply(chunk):
+                consistency.keep(filtered)
+                counts.add(filtered)
+                if not filtered.lines:
+                    skipped.append(filtered.sample.sample_id)
+                _add(files, filtered, origins.get(filtered.sample.sample_id), images)
+            files.flush()
+            if time.monotonic() - saved > _PROGRESS_EVERY:
+                saved = time.monotonic()
+                _save_progress(export, counts.samples)
         counts_json = counts.as_json(recipe, export.project.settings.balance)
         data = counts.data_files(files.close())
         for trainer in recipe.trainers():

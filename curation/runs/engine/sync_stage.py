@@ -3,9 +3,8 @@
 import gc
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import cast
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -23,8 +22,8 @@ from curation.web.text.storable import storable
 logger = logging.getLogger(__name__)
 # Short, so that an import does not wait long behind a run of many items.
 SHARD_SECONDS = 10.0
-# New objects between two collections of garbage in a stage, and the process's own thresholds: stages may overlap.
-_COLLECT_EVERY, _THRESHOLDS = 50_000, gc.get_threshold()
+# New objects between two collections of garbage.
+_COLLECT_EVERY = 50_000
 
 
 class Interrupted(Exception):
@@ -57,25 +56,22 @@ class ItemContext:
         item.data = progress
 
 
-@contextmanager
-def frozen_garbage() -> Iterator[None]:
-    """Exempt existing objects from garbage collection, and collect seldom: visiting all of Django's objects took an
-    eighth of an export's time, and a quarter of a rescore's; visiting the rows of a chunk again and again took another
-    tenth. Rows are freed by their reference counts."""
+@cache
+def spare_loaded_objects() -> None:
+    """Exempt the objects that this process has loaded from garbage collection, and collect seldom: visiting all of
+    Django's objects took an eighth of an export's time, and a quarter of a rescore's; visiting the rows of a chunk
+    again and again took another tenth. Rows are freed by their reference counts."""
+    gc.collect()
     gc.freeze()
-    gc.set_threshold(_COLLECT_EVERY, *_THRESHOLDS[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*_THRESHOLDS)
-        gc.unfreeze()
+    gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
 
 
 def drive_sync(run: Run, stage: Stage, owner: str, *, alone: bool) -> None:
     """Work on one item after the other for some seconds; then other runs get their turn."""
     worker = cast(SyncStage, stage)
     until = time.monotonic() + SHARD_SECONDS
-    with Heartbeat(run, owner) as heartbeat, frozen_garbage():
+    spare_loaded_objects()
+    with Heartbeat(run, owner) as heartbeat:
         context = ItemContext(run, heartbeat)
         while time.monotonic() < until and not heartbeat.stopped and shutdown_seconds() is None:
             items = claim(run=run, owner=owner, limit=1, alone=alone)

@@ -112,6 +112,13 @@ def test_the_texts_of_written_sessions_are_freed_at_once(project: Project) -> No
     assert (run.result["trajectories"], left) == (20, [])
 
 
+def test_a_stage_leaves_loaded_objects_out_of_garbage_collection(project: Project) -> None:
+    """As the process before the fork and LiteLLM's first call set it."""
+    gc.freeze()
+    bring(project, "trajectories", [row(0, solved=True)])
+    assert gc.get_freeze_count()
+
+
 def test_a_chunk_has_few_sessions_with_long_outputs() -> None:
     messages = [
         {"role": "user", "content": "Look."},

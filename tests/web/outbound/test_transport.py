@@ -20,6 +20,7 @@ from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Misconfigured
 from curation.llm.client.litellm_client import LiteLlmClient
 from curation.llm.endpoints.discover import served_models
+from curation.web.outbound import transport
 from curation.web.outbound.addresses import IMPORTS, MODELS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport, CheckedTransport
 from curation.web.problems import Invalid
@@ -209,7 +210,16 @@ def test_tls_verifies_the_name_and_not_the_address(
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setattr(transport, "_tls", httpx.create_ssl_context)
     with httpx.Client(transport=CheckedTransport(IMPORTS), timeout=5) as client:
         assert client.get(f"https://models.example:{server.server_port}/").status_code == 200
         with pytest.raises(httpx.ConnectError, match="other.example"):
             client.get(f"https://other.example:{server.server_port}/")
+
+
+def test_clients_share_the_certificates_of_the_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each delivery of a webhook read them again, in the event loop of all others."""
+    CheckedTransport(MODELS)
+    monkeypatch.setattr(ssl, "create_default_context", lambda **_: pytest.fail("they were read again"))
+    CheckedTransport(IMPORTS)
+    AsyncCheckedTransport(MODELS)
