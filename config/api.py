@@ -1,9 +1,5 @@
 """The NinjaAPI, with every app's router. Failures become responses in `curation.web.http.responses`."""
 
-import orjson
-from django.http import HttpRequest
-from ninja.renderers import BaseRenderer
-
 from config.openapi import Api
 from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.judges.api import router as judges_router
@@ -46,23 +42,15 @@ from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.agents import router as agents_router
 from curation.trajectories.pages.api import router as trajectories_router
 from curation.trajectories.pages.tasks import router as tasks_router
-from curation.web.http.responses import JsonParser, install_problem_handlers
+from curation.web.http.responses import JsonParser, JsonRenderer, install_problem_handlers
 from curation.webhooks.resource import router as webhooks_router
-
-
-class OrjsonRenderer(BaseRenderer):
-    media_type = "application/json"
-
-    def render(self, request: HttpRequest, data: object, *, response_status: int) -> bytes:
-        return orjson.dumps(data, default=str)
-
 
 api = Api(
     title="Winnow",
     version="1",
     description="Training data for agent models: authored, judged, reviewed, exported. See `docs/api.md`.",
     auth=AUTH,
-    renderer=OrjsonRenderer(),
+    renderer=JsonRenderer(),
     parser=JsonParser(),
     servers=[{"url": "/", "description": "This site"}],
     openapi_url="/openapi.json",

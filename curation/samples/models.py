@@ -129,7 +129,7 @@ class Sample(models.Model):
     """`score` is 0–100 or None; `score_key` repeats it with -1 for None, since a keyset needs a value in every row.
 
     `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less deductions for flips,
-    spread judges and leaks (`curation.samples.scores.priority`).
+    spread judges and leaks (`curation.samples.scores.order`).
 
     `predicted` is the probability, 0 to 1, that people approve it, or None: from the last model of decisions that read
     it (`curation.predictions`). `predicted_key` repeats it as `score_key` does.

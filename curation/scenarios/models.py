@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 from curation.projects.models import Blocker, Project
 from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 MAX_REASON = 500
 # Outcomes of a trajectory for which the machine may be to blame: they say nothing about the model or the scenario.

@@ -20,8 +20,13 @@ from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.harbor.estimate import estimated
 from curation.trajectories.harbor.plan import HarborParams, check_plan
 from curation.trajectories.harbor.stage import HarborStage
-from curation.trajectories.pages.harbor_section import harbor_section
-from curation.trajectories.pages.run_section import pairs_section, probe_section, replay_section, rollout_section
+from curation.trajectories.pages.run_section import (
+    harbor_section,
+    pairs_section,
+    probe_section,
+    replay_section,
+    rollout_section,
+)
 from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
     AttackParams,

@@ -30,7 +30,7 @@ from curation.runs.engine.sync_stage import frozen_garbage
 from curation.runs.models import Call
 from curation.samples.models import SampleKind
 from curation.trajectories.models import Trajectory
-from curation.web.lists.id_list import IdList, KeyList
+from curation.web.ids import IdList, KeyList
 
 EXCLUDED, FROZEN, CARD = "excluded.jsonl", "frozen.jsonl", "README.md"
 _LINE = orjson.OPT_APPEND_NEWLINE

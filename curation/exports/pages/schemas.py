@@ -7,7 +7,7 @@ from ninja import Schema
 from pydantic import Field, model_validator
 
 from curation.exports.pages.compare import ChangedRowOut, ExportComparison
-from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
+from curation.exports.pages.hygiene import ContaminatedSampleOut, line_of_match
 from curation.exports.pages.preview import ExportPreview
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut

@@ -30,7 +30,7 @@ from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import SourceError, SourceReader
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
-from curation.web.text.json_size import has_many_values
+from curation.web.text.storable import has_many_values
 
 CHUNK = 1024 * 1024
 # File types that people send by mistake, by their first bytes.

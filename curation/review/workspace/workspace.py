@@ -22,10 +22,9 @@ from curation.review.models import Action, Decision, Draft, Lease, Pick, Revisio
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
-from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
+from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, history_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
-from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of

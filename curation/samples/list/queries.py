@@ -15,8 +15,8 @@ from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.database.prepared import Prepared
+from curation.web.ids import IdList
 from curation.web.lists.clauses import page_rows, read_page
-from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import KeysetPage, decode_cursor, in_order, page_of, paginate
 from curation.web.text.figures import counted
 

@@ -8,7 +8,7 @@ from django.db import connections, transaction
 from curation.projects.models import Project
 from curation.scenarios.copies.signature import VERSION, copy_signature
 from curation.scenarios.models import Scenario, ScenarioSignature, ScenarioText
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.likeness.groups import Groups, bands_of, group_exact, group_near
 
 # Two bundles with other words but the same shape have about 0.9; different tasks around one provider 0.5 to 0.7.

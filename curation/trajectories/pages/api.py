@@ -10,7 +10,7 @@ from curation.samples.blind import look
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
-from curation.trajectories.pages.images import image_response
+from curation.trajectories.pages.fragments import image_response
 from curation.trajectories.pages.schemas import (
     PairOut,
     StepValuesOut,

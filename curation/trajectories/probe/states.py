@@ -13,7 +13,7 @@ from curation.trajectories.models import StateTrace, Trajectory, TrajectoryQuery
 from curation.trajectories.params import ProbeParams, matching_trajectories
 from curation.trajectories.replay.stage import replay_in_sandbox, replay_refusal, save_replay
 from curation.trajectories.shell import positions_of
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from sandbox.agent.replay import ReplayVerdict, without_clock
 from sandbox.gate.state import state_digest
 
