@@ -27,7 +27,7 @@ from curation.predictions.approval.resource import router as predictions_router
 from curation.predictions.clusters.resource import router as clusters_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.preferences.api import router as preferences_router
-from curation.projects.tokens.auth import AUTH
+from curation.projects.sign_in.backend import AUTH
 from curation.review.api import router as review_router
 from curation.review.assignments.api import router as assignments_router
 from curation.review.flags.api import router as flags_router

@@ -130,7 +130,7 @@ MIDDLEWARE = [
     # before any middleware that reads the body: idempotency keys, CSRF tokens of forms
     "curation.web.http.middleware.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
-    "curation.projects.tokens.auth.CredentialMiddleware",
+    "curation.projects.sign_in.backend.CredentialMiddleware",
     "curation.web.http.middleware.IdempotencyMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",

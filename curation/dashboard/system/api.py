@@ -15,7 +15,7 @@ from pydantic import Field
 from curation.dashboard.system.health import ComponentOut, check_components
 from curation.llm.models import EndpointPace
 from curation.projects.models import Project, Scope
-from curation.projects.tokens.auth import token_of
+from curation.projects.sign_in.backend import token_of
 from curation.review.queue.take import open_count
 from curation.runs.models import Run, RunState
 from curation.runs.workers.sandbox_report import sandbox_reports

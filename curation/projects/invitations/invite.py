@@ -14,7 +14,7 @@ from django.utils import timezone
 from curation.projects.access import Access
 from curation.projects.members.change import refuse_unknown_role, require_person
 from curation.projects.models import AuditEntry, Invitation, Member, Project, Scope
-from curation.projects.tokens.auth import hash_of
+from curation.projects.sign_in.backend import hash_of
 from curation.web.ids import find, id_number
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from curation.projects.access import Principal
 from curation.projects.models import AuditEntry, Scope, ServiceAccount, Token
-from curation.projects.tokens.auth import hash_of
+from curation.projects.sign_in.backend import hash_of
 from curation.web.ids import find
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotAuthenticated
 
