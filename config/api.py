@@ -18,7 +18,7 @@ from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.api import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
-from curation.imports.mappings.resource import router as mappings_router
+from curation.imports.mappings import router as mappings_router
 from curation.imports.pages.api import router as imports_router
 from curation.labels.questions.resource import router as questions_router
 from curation.llm.endpoints.resource import router as llm_router

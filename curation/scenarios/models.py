@@ -165,7 +165,7 @@ class ScenarioText(models.Model):
 
 
 class ScenarioSignature(models.Model):
-    """What tells a bundle from others (`curation.scenarios.copies.signature`)."""
+    """What tells a bundle from others (`curation.scenarios.copies`)."""
 
     scenario = models.OneToOneField(Scenario, models.CASCADE, primary_key=True, related_name="signature")
     version = models.PositiveSmallIntegerField()

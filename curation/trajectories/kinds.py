@@ -27,7 +27,7 @@ from curation.trajectories.pages.run_section import (
     replay_section,
     rollout_section,
 )
-from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
+from curation.trajectories.pairs import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
     AttackParams,
     PairParams,
@@ -44,10 +44,10 @@ from curation.trajectories.probe.choose import ChooseStage, states_to_value
 from curation.trajectories.probe.stage import RoundStage
 from curation.trajectories.probe.states import StatesStage, count_not_probed, rows_to_probe
 from curation.trajectories.probe.values import probe_figures
-from curation.trajectories.replay.stage import ReplayStage, replay_figures
+from curation.trajectories.replay import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import EpisodeParams, RolloutStage
-from curation.trajectories.shorten.stage import ShortenStage, rows_to_shorten, shorten_figures
+from curation.trajectories.shorten import ShortenStage, rows_to_shorten, shorten_figures
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted

@@ -9,7 +9,7 @@ from django.db.models import Q
 from curation.duels.models import Answer, Duel, Opponent
 from curation.samples.models import SampleStatus
 from curation.web.ids import IdList
-from judging.controls.faults import ControlKind, faults_in_turn, with_bribe
+from judging.controls import ControlKind, faults_in_turn, with_bribe
 from judging.messages import content_of
 
 OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review.models.Pick

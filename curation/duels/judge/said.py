@@ -15,7 +15,7 @@ from curation.duels.score.stage import read_scores
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.ids import IdList
-from judging.controls.faults import ControlKind
+from judging.controls import ControlKind
 from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
 
 SAID = {

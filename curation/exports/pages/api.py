@@ -12,7 +12,6 @@ from curation.exports.pages.hygiene import (
     ContaminatedSampleOut,
     DuplicateList,
     DuplicateOut,
-    duplicate_out,
     duplicates_of,
     labels_of,
     line_of_row,
@@ -149,7 +148,7 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
 def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
     _, export = _opened(request, export_id)
-    return params.page(duplicates_of(export)).response(duplicate_out)
+    return params.page(duplicates_of(export)).response()
 
 
 @router.get(

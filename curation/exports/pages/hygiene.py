@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from django.db.models import QuerySet
-from ninja import Schema
 from pydantic import Field
 
 from curation.exports.hygiene.contamination import HeldOutMatch
@@ -15,7 +14,7 @@ from curation.exports.models import ContaminatedSample, Export, FrozenRow
 from curation.samples.models import Sample
 from curation.web.ids import IdList
 from curation.web.lists.params import ListParams
-from curation.web.schemas import out
+from curation.web.schemas import Id, Out, out
 from judging.contamination.levels import Level
 
 
@@ -26,9 +25,11 @@ class DuplicateList(ListParams):
     sort_columns: ClassVar[Mapping[str, str]] = {"kept": "duplicate_of"}
 
 
-class DuplicateOut(Schema):
-    sample: str = Field(examples=["17"], description="The sample that is left out.")
-    kept: str = Field(examples=["12"], description="The sample that is exported in its place.")
+class DuplicateOut(Out):
+    sample: Id = Field(validation_alias="sample_id", examples=["17"], description="The sample that is left out.")
+    kept: Id = Field(
+        validation_alias="duplicate_of", examples=["12"], description="The sample that is exported in its place."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,6 @@ class DuplicateLine:
 
 def duplicates_of(export: Export) -> QuerySet[FrozenRow]:
     return FrozenRow.objects.filter(export=export, duplicate_of__isnull=False)
-
-
-def duplicate_out(row: FrozenRow) -> dict[str, object]:
-    return {"sample": str(row.sample_id), "kept": str(row.duplicate_of)}
 
 
 def duplicate_lines(rows: Sequence[FrozenRow]) -> list[DuplicateLine]:

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -220,7 +219,7 @@ def preview_out(found: ExportPreview) -> dict[str, object]:
     return {
         **found.counts,
         **{name: getattr(found, name) for name in ("approved", "checked", "exact", "bytes", "examples")},
-        "sample_rows": [asdict(row) for row in found.rows],
+        "sample_rows": found.rows,
         "contaminated": [line_of_match(*one) for one in found.contaminated],
         "changes": found.since and found.changes and {"since": str(found.since.pk), **comparison_out(found.changes)},
     }

@@ -22,7 +22,7 @@ from curation.projects.pages.audit_file import audit_file
 from curation.projects.removal.api import DeletionOut, accepted
 from curation.projects.removal.api import router as removal_router
 from curation.projects.removal.change import archive_project, delete_project
-from curation.projects.service_accounts.resource import router as service_router
+from curation.projects.service_accounts import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router

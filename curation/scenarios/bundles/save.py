@@ -10,7 +10,7 @@ from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
-from curation.scenarios.copies.link import link_copies
+from curation.scenarios.copies import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus, ScenarioText
 from curation.web.problems import Conflict, FieldError, Stale
 from curation.web.text.figures import counted

@@ -10,7 +10,7 @@ from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.bundles.save import axis_rows, columns_of, lock_scenarios, replace_bundle
-from curation.scenarios.copies.link import link_copies
+from curation.scenarios.copies import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 
 BATCH = 500

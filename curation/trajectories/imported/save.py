@@ -37,11 +37,8 @@ def short_values(metadata: Mapping[str, Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in _named(metadata, "", 1):
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        if (
-            len(name) <= _LONGEST_METADATA["name"]
-            and 0 < len(text) <= _LONGEST_METADATA["value"]
-            and len(found) < MOST_VALUES
-        ):
+        is_short = len(name) <= _LONGEST_METADATA["name"] and 0 < len(text) <= _LONGEST_METADATA["value"]
+        if is_short and len(found) < MOST_VALUES:
             found.setdefault(name, text)
     return found
 

@@ -22,7 +22,7 @@ from curation.trajectories.pages.schemas import (
 )
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.probe.steps import step_worths
-from curation.trajectories.replay.stage import start_replay
+from curation.trajectories.replay import start_replay
 from curation.web.ids import find
 from curation.web.schemas import Page
 

@@ -11,7 +11,7 @@ from curation.runs.models import Item, Run
 from curation.trajectories.harbor.stage import JOB, AgentFigures, HarborStage
 from curation.trajectories.imported.save import main_reward
 from curation.trajectories.models import KEPT, Outcome, Pair, Replay, StepAdvantage, StepValue, Trajectory
-from curation.trajectories.pairs.stage import pair_figures
+from curation.trajectories.pairs import pair_figures
 from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import BalanceOut, terminal_balance
 from curation.trajectories.shell import action_of
