@@ -96,12 +96,8 @@ def rows(environment: dict[str, str], *words: str) -> dict[str, Any]:
 @contextmanager
 def server(environment: dict[str, str]) -> Iterator[None]:
     """gunicorn as the demo and the image start it: sizes from `gunicorn.conf.py`."""
-    command = [
-        str(Path(sys.executable).parent / "gunicorn"),
-        "config.wsgi:application",
-        "--access-logfile",
-        "/dev/null",
-    ]
+    gunicorn = str(Path(sys.executable).parent / "gunicorn")
+    command = [gunicorn, "config.wsgi:application", "--access-logfile", "/dev/null"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60

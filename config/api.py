@@ -1,9 +1,5 @@
 """The NinjaAPI, with every app's router. Failures become responses in `curation.web.http.responses`."""
 
-import orjson
-from django.http import HttpRequest
-from ninja.renderers import BaseRenderer
-
 from config.openapi import Api
 from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.judges.api import router as judges_router
@@ -22,7 +18,7 @@ from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.api import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
-from curation.imports.mappings.resource import router as mappings_router
+from curation.imports.mappings import router as mappings_router
 from curation.imports.pages.api import router as imports_router
 from curation.labels.questions.resource import router as questions_router
 from curation.llm.endpoints.resource import router as llm_router
@@ -31,7 +27,7 @@ from curation.predictions.approval.resource import router as predictions_router
 from curation.predictions.clusters.resource import router as clusters_router
 from curation.projects.pages.api import router as projects_router
 from curation.projects.preferences.api import router as preferences_router
-from curation.projects.tokens.auth import AUTH
+from curation.projects.sign_in.backend import AUTH
 from curation.review.api import router as review_router
 from curation.review.assignments.api import router as assignments_router
 from curation.review.flags.api import router as flags_router
@@ -46,23 +42,15 @@ from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.agents import router as agents_router
 from curation.trajectories.pages.api import router as trajectories_router
 from curation.trajectories.pages.tasks import router as tasks_router
-from curation.web.http.responses import JsonParser, install_problem_handlers
+from curation.web.http.responses import JsonParser, JsonRenderer, install_problem_handlers
 from curation.webhooks.resource import router as webhooks_router
-
-
-class OrjsonRenderer(BaseRenderer):
-    media_type = "application/json"
-
-    def render(self, request: HttpRequest, data: object, *, response_status: int) -> bytes:
-        return orjson.dumps(data, default=str)
-
 
 api = Api(
     title="Winnow",
     version="1",
     description="Training data for agent models: authored, judged, reviewed, exported. See `docs/api.md`.",
     auth=AUTH,
-    renderer=OrjsonRenderer(),
+    renderer=JsonRenderer(),
     parser=JsonParser(),
     servers=[{"url": "/", "description": "This site"}],
     openapi_url="/openapi.json",

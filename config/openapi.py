@@ -11,8 +11,7 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema, get_schema
 from ninja.operation import Operation
 
-from curation.web.http.documented import WITHOUT_ETAG
-from curation.web.http.responses import PROBLEM
+from curation.web.http.responses import PROBLEM, WITHOUT_ETAG
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"

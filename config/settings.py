@@ -130,7 +130,7 @@ MIDDLEWARE = [
     # before any middleware that reads the body: idempotency keys, CSRF tokens of forms
     "curation.web.http.middleware.UploadLimitMiddleware",
     "curation.web.http.middleware.ApiMiddleware",
-    "curation.projects.tokens.auth.CredentialMiddleware",
+    "curation.projects.sign_in.backend.CredentialMiddleware",
     "curation.web.http.middleware.IdempotencyMiddleware",
     "curation.web.http.middleware.ProblemMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -153,11 +153,10 @@ TEMPLATES = [
             "builtins": [
                 "curation.web.components",
                 "curation.web.text.figures",
-                "curation.web.text.quotes",
                 "curation.web.forms",
                 "curation.projects.access",
             ],
-            "libraries": {"sample_row": "curation.samples.list.row", "shell": "config.shell"},
+            "libraries": {"sample_row": "curation.samples.list.pages", "shell": "config.shell"},
         },
     }
 ]
@@ -333,7 +332,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(WINNOW_DATA)
 FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
-    "curation.web.http.uploads.ShortNameUploadHandler",
+    "curation.web.files.ShortNameUploadHandler",
 ]
 
 # prometheus-client reads this variable at its first import: web processes count into shared files in this folder.

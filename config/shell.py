@@ -17,7 +17,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from curation.notifications.filters import unread_count
+from curation.notifications.notify import unread_count
 from curation.projects.access import Access, may_create_projects, open_to
 from curation.projects.models import Project
 from curation.projects.preferences.keys import pressed_keys

@@ -113,8 +113,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._seconds = float(conn_params["timeout"])
         return connection
 
-    def create_cursor(self, name: str | None = None) -> Cursor:
-        cursor: Cursor = self.connection.cursor(factory=Cursor)
+    def create_cursor(self, name: str | None = None) -> base.SQLiteCursorWrapper:
+        """A transaction has its turn already, so its cursors are Django's own."""
+        kind = base.SQLiteCursorWrapper if self.connection.in_transaction else Cursor
+        cursor: base.SQLiteCursorWrapper = self.connection.cursor(factory=kind)
         return cursor
 
     def take_turn(self) -> None:

@@ -42,8 +42,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.list.queries import review_steps
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.params import matching_trajectories
-from curation.web.ids import find
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList, find
 from curation.web.problems import FieldError, Invalid, NotFound
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted

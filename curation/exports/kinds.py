@@ -30,7 +30,7 @@ from curation.runs.kinds import (
     Write,
 )
 from curation.runs.models import Item, Run
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks, read_partly
 from curation.web.schemas import StrictModel

@@ -18,8 +18,7 @@ from curation.imports.sources.download import download
 from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
 from curation.imports.sources.rows import BadRow, SourceError, SourceReader
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
-from curation.projects.audit import record
-from curation.projects.models import Project, Scope
+from curation.projects.models import AuditEntry, Project, Scope
 from curation.projects.settings.patch import merge
 from curation.runs.kinds import ItemFailed, Json, Kind, Pipeline, PlannedItem, Stage, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
@@ -268,7 +267,7 @@ def recognise_data(run: Run, found: str) -> None:
     project.version += 1
     project.save(update_fields=["settings_json", "version"])
     change = {"fields": [], "settings": {"data.kind": ["", found]}, "recognised_by": run.pk}
-    record(actor=run.created_by, project=project, action="project.update", subject=project.slug, data=change)
+    AuditEntry.record(actor=run.created_by, project=project, action="project.update", subject=project.slug, data=change)
     run.project.refresh_from_db(fields=["settings_json", "version"])
 
 

@@ -4,8 +4,8 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field
 
-from curation.notifications.filters import NotificationList, mark_read
 from curation.notifications.models import Notification
+from curation.notifications.notify import NotificationList, mark_read
 from curation.projects.access import principal_of
 from curation.web.ids import find
 from curation.web.schemas import Id, Out, Page, Set

@@ -1,12 +1,20 @@
-"""Write notifications, in the transaction of the events they report."""
+"""Write notifications, in the transaction of the events that they report; list them, and mark them as read."""
 
 import re
 from collections.abc import Collection
 from datetime import datetime
 
+from django.contrib.auth.models import User
+from django.utils import timezone
+from pydantic import Field
+
 from curation.notifications.models import Notification, NotificationKind
 from curation.projects.access import Access
 from curation.projects.models import Member
+from curation.web.database.prepared import RowCount
+from curation.web.lists.filters import Words
+from curation.web.lists.keyset import KeysetPage
+from curation.web.lists.params import ListParams
 
 # Django's usernames. One that ends a sentence takes the full stop with it, so both readings are tried.
 _MENTION = re.compile(r"(?<![\w.+-])@([\w.@+-]{1,150})")
@@ -42,3 +50,28 @@ def notify_mentioned(*, access: Access, text: str, about: str, link: str, once_s
             told = told.filter(text__startswith=f"{access.user.get_username()} {what}")
             user_ids = sorted(set(user_ids) - set(told.values_list("user_id", flat=True)))
         notify(access=access, user_ids=user_ids, kind=kind, what=what, about=about, link=link)
+
+
+class NotificationList(ListParams):
+    """Your notifications, the newest first."""
+
+    project: Words = Field(default=(), description="Slugs of projects.")
+    unread: bool | None = Field(default=None, description="Only those that you have not read, or that you have.")
+
+    lookups = {"project": "project__slug"}
+
+    def rows(self, user: User) -> KeysetPage[Notification]:
+        rows = self.narrow(Notification.objects.of(user))
+        if self.unread is not None:
+            rows = rows.filter(read_at__isnull=self.unread)
+        return self.page(rows.select_related("project"))
+
+
+def unread_count(user: int) -> RowCount:
+    """The unread notifications of the user with this id as a column, counted up to 100."""
+    return RowCount(Notification.objects.filter(user=user, read_at=None).order_by()[:100])
+
+
+def mark_read(user: User, pk: int | None = None) -> None:
+    rows = Notification.objects.of(user).filter(read_at=None)
+    (rows if pk is None else rows.filter(pk=pk)).update(read_at=timezone.now())

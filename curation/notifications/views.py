@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from curation.notifications.filters import NotificationList, mark_read
 from curation.notifications.models import Notification
+from curation.notifications.notify import NotificationList, mark_read
 from curation.projects.access import principal_of
 from curation.web.ids import find
 from curation.web.lists.pages import list_context

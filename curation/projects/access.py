@@ -13,8 +13,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import get_script_prefix, resolve
 from django.views.decorators.http import require_http_methods
 
-from curation.projects.audit import record
-from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role, Scope, Token
+from curation.projects.models import SCOPES_OF_ROLE, AuditEntry, Member, Project, Role, Scope, Token
 from curation.web.database.prepared import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
 
@@ -50,7 +49,7 @@ class Access:
 
     def record(self, action: str, subject: str, data: Mapping[str, object] | None = None) -> None:
         """Add a change of theirs to the audit log, in its transaction."""
-        record(actor=self.user, project=self.project, action=action, subject=subject, data=data)
+        AuditEntry.record(actor=self.user, project=self.project, action=action, subject=subject, data=data)
 
 
 # Raises `NotAllowed` where a page does not open with this query for this person.

@@ -1,12 +1,12 @@
 """Projects, their members, tokens, instructions and audit log. A project is one dataset in the making."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
@@ -405,6 +405,19 @@ class AuditEntry(models.Model):
         if self.pk is not None:
             raise Problem("The audit log is append-only.", code="append_only")
         super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
+
+    @classmethod
+    def record(
+        cls,
+        *,
+        actor: User | None,
+        action: str,
+        subject: str = "",
+        project: Project | None = None,
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        """Add one entry; `actor` is None for changes by the system. Never put secrets into `data`."""
+        cls.objects.create(actor=actor, action=action, subject=subject[:200], project=project, data=dict(data or {}))
 
     @property
     def said(self) -> str:

@@ -16,7 +16,6 @@ from ninja import Query, Router, Status
 from pydantic import BaseModel
 
 from curation.projects.access import Access, enter, principal_of
-from curation.projects.audit import record
 from curation.projects.models import Project, Scope
 from curation.web.http import etag
 from curation.web.http.idempotency import shown_once
@@ -96,7 +95,7 @@ class Resource(Generic[M]):
     def record(self, access: Access, change: str, row: M, data: Mapping[str, object] | None = None) -> None:
         """Add the change to the audit log."""
         action, subject = f"{self.noun}.{change}", self.subject(row)
-        record(actor=access.user, project=access.project, action=action, subject=subject, data=data)
+        access.record(action, subject, data)
 
     def subject(self, row: M) -> str:
         """Return the name of the row in the audit log."""

@@ -1,12 +1,12 @@
 from django.urls import path
 
+from curation.projects import service_accounts as service_views
 from curation.projects.instructions import views as instruction_views
 from curation.projects.invitations import views as invitation_views
 from curation.projects.members import views as member_views
 from curation.projects.pages import views
 from curation.projects.preferences.views import preferences_page
 from curation.projects.removal import views as removal_views
-from curation.projects.service_accounts import resource as service_views
 from curation.projects.tokens import views as token_views
 
 SETTINGS = "p/<slug:slug>/settings"

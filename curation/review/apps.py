@@ -12,7 +12,7 @@ class ReviewConfig(AppConfig):
         from curation.review.guarantees import recheck  # noqa: F401 - connects its signal
         from curation.review.imports.kind import SampleImportKind
         from curation.review.imports.trajectories import TrajectoryKind
-        from curation.review.queue import membership  # noqa: F401 - connects its signals
+        from curation.review.queue import lease  # noqa: F401 - connects its signals
         from curation.review.queue.leased import LEASED
         from curation.review.refine.draft import SuggestRun
         from curation.review.refine.kind import RefineRun, RejudgeRun

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import F, Max
 from django.utils import timezone
 
-from curation.projects.audit import record
+from curation.projects.models import AuditEntry
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import LastingStage, Stage, kind_of, stages_of
@@ -111,7 +111,7 @@ def _move(
             run.refresh_from_db()
             raise Conflict(f"A run that {_STANDS[RunState(run.state)]} cannot be {_VERBS[verb]}.", code="wrong_state")
         RunEvent.objects.create(run=run, message=message)
-        record(actor=user, project=run.project, action=f"run.{verb}", subject=f"{run.kind} {run.pk}")
+        AuditEntry.record(actor=user, project=run.project, action=f"run.{verb}", subject=f"{run.kind} {run.pk}")
         run.refresh_from_db()
         if run.state in LIVE:
             transaction.on_commit(lambda: dispatch(run.pk))

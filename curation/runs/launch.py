@@ -9,9 +9,8 @@ from django.db import transaction
 from pydantic import BaseModel, ValidationError
 
 from curation.projects.access import Access
-from curation.projects.audit import record
 from curation.projects.instructions.texts import versions_in_force
-from curation.projects.models import Project
+from curation.projects.models import AuditEntry, Project
 from curation.runs.engine.advance import enter_stage
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import Estimate, Kind, kind_of
@@ -62,7 +61,7 @@ def launch(
         if not planned and (found.needs or params.get("filter")):
             raise _nothing_to_do(found, params)
         RunEvent.objects.create(run=run, message=f"Launched: {counted(planned, 'item')} in stage {stage.name}.")
-        record(
+        AuditEntry.record(
             actor=user, project=project, action="run.launch", subject=f"{kind} {run.pk}", data={"params": run.params}
         )
         transaction.on_commit(lambda: dispatch(run.pk))

@@ -14,7 +14,7 @@ from curation.llm.models import Endpoint
 from curation.projects.models import Blocker, Project, RemovableRow
 from curation.projects.removal.erase import models_from_top
 from curation.projects.settings.document import ProjectSettings, stored_settings
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import exact_money
 
 

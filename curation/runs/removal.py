@@ -11,8 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Blocker, Deletion, Project, RemovableRow, Scope
+from curation.projects.models import AuditEntry, Blocker, Deletion, Project, RemovableRow, Scope
 from curation.projects.removal.carry_out import send
 from curation.runs.kinds import kind_of
 from curation.runs.models import LIVE, ResultOfRun, Run
@@ -78,7 +77,7 @@ def begin_deletion(*, row: RemovableRow, label: str, actor: User | None, because
         data = {"id": str(row.pk), **row.audit_data(), "deletion": str(deletion.pk)}
         if because:
             data["because"] = because
-        record(actor=actor, project=project, action=f"{label.split()[0]}.delete", subject=label, data=data)
+        AuditEntry.record(actor=actor, project=project, action=f"{label.split()[0]}.delete", subject=label, data=data)
         transaction.on_commit(lambda: send(deletion.pk))
     return deletion
 

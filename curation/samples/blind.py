@@ -26,15 +26,14 @@ from typing import Any, TypeVar
 from django.db import models, transaction
 from django.http import QueryDict
 
-from curation.projects import audit
 from curation.projects.access import Access
 from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SCANNED, Flag, Look, Sample, SampleStatus
 from curation.web.database.prepared import Prepared
+from curation.web.ids import IdList
 from curation.web.lists.filters import NOT_GIVEN, Groups
-from curation.web.lists.id_list import IdList
 from curation.web.problems import Blind, FieldError
 
 R = TypeVar("R", bound="models.QuerySet[Any]")
@@ -220,10 +219,8 @@ def look_at_rows(access: Access, shown: Iterable[Sample]) -> None:
         return
     with transaction.atomic():
         Look.objects.bulk_create([Look(sample=sample, user=access.user) for sample in new], ignore_conflicts=True)
-        audit.record(
-            actor=access.user,
-            action="sample.look",
-            subject=str(new[0].pk) if len(new) == 1 else f"{len(new)} samples",
-            project=access.project,
-            data={"samples": [str(sample.pk) for sample in new]} if len(new) > 1 else None,
-        )
+        pks = [str(sample.pk) for sample in new]
+        if len(pks) == 1:
+            access.record("sample.look", pks[0])
+        else:
+            access.record("sample.look", f"{len(pks)} samples", {"samples": pks})

@@ -1,7 +1,9 @@
 """Sample: the curated unit that people review and exports take. Lists read the slim row; text has its own table."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
+from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 from django.db import models
@@ -9,6 +11,10 @@ from django.db.models.functions import Coalesce
 
 from curation.projects.models import Project
 from curation.runs.models import Run
+
+_HUGGING_FACE = re.compile(
+    r"hf://(?P<kind>datasets|models|spaces)/(?P<name>[^/@]+/[^/@]+)(@(?P<at>[^/]+))?(/(?P<path>.+))?"
+)
 
 
 class SampleKind(models.TextChoices):
@@ -60,6 +66,26 @@ SCANNED = Flag.SECRET | Flag.PII | Flag.CONTROL
 
 # Findings of the lint or the second reader: a person has to clear them.
 LEAKS = Flag.LEAK | Flag.LEAK_READER
+
+
+def source_url(source: str, row: int | None) -> str | None:
+    """The public address of the sample's row: an `hf://` or `https://` source with the row's number.
+
+    None for uploads and other stores, and for an address with credentials or a signature.
+    """
+    if row is None:
+        return None
+    if named := _HUGGING_FACE.fullmatch(source):
+        prefix = "" if named["kind"] == "models" else f"{named['kind']}/"
+        path = f"/blob/{quote(named['at'] or 'main', safe='')}/{quote(named['path'])}" if named["path"] else ""
+        return f"https://huggingface.co/{prefix}{quote(named['name'])}{path}#row={row}"
+    try:
+        parts = urlsplit(source)
+    except ValueError:
+        return None
+    if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc or parts.query:
+        return None
+    return f"{source.partition('#')[0]}#row={row}"
 
 
 def flag_names(bits: int) -> list[str]:
@@ -129,7 +155,7 @@ class Sample(models.Model):
     """`score` is 0–100 or None; `score_key` repeats it with -1 for None, since a keyset needs a value in every row.
 
     `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less deductions for flips,
-    spread judges and leaks (`curation.samples.scores.priority`).
+    spread judges and leaks (`curation.samples.scores.order`).
 
     `predicted` is the probability, 0 to 1, that people approve it, or None: from the last model of decisions that read
     it (`curation.predictions`). `predicted_key` repeats it as `score_key` does.

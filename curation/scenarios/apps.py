@@ -15,7 +15,7 @@ class ScenariosConfig(AppConfig):
         from curation.runs import kinds
         from curation.scenarios.author.kind import AuthorRun
         from curation.scenarios.bundles.import_rows import ScenarioKind
-        from curation.scenarios.copies.link import link_all
+        from curation.scenarios.copies import link_all
         from curation.scenarios.gate.kind import GateRun
 
         instructions.register("author", FOLDER / "author.txt", "Author: write a scenario")

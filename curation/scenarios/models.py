@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, Coalesce, NullIf
 from curation.projects.models import Blocker, Project
 from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 MAX_REASON = 500
 # Outcomes of a trajectory for which the machine may be to blame: they say nothing about the model or the scenario.
@@ -165,7 +165,7 @@ class ScenarioText(models.Model):
 
 
 class ScenarioSignature(models.Model):
-    """What tells a bundle from others (`curation.scenarios.copies.signature`)."""
+    """What tells a bundle from others (`curation.scenarios.copies`)."""
 
     scenario = models.OneToOneField(Scenario, models.CASCADE, primary_key=True, related_name="signature")
     version = models.PositiveSmallIntegerField()

@@ -20,9 +20,14 @@ from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.harbor.estimate import estimated
 from curation.trajectories.harbor.plan import HarborParams, check_plan
 from curation.trajectories.harbor.stage import HarborStage
-from curation.trajectories.pages.harbor_section import harbor_section
-from curation.trajectories.pages.run_section import pairs_section, probe_section, replay_section, rollout_section
-from curation.trajectories.pairs.stage import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
+from curation.trajectories.pages.run_section import (
+    harbor_section,
+    pairs_section,
+    probe_section,
+    replay_section,
+    rollout_section,
+)
+from curation.trajectories.pairs import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
 from curation.trajectories.params import (
     AttackParams,
     PairParams,
@@ -39,10 +44,10 @@ from curation.trajectories.probe.choose import ChooseStage, states_to_value
 from curation.trajectories.probe.stage import RoundStage
 from curation.trajectories.probe.states import StatesStage, count_not_probed, rows_to_probe
 from curation.trajectories.probe.values import probe_figures
-from curation.trajectories.replay.stage import ReplayStage, replay_figures
+from curation.trajectories.replay import ReplayStage, replay_figures
 from curation.trajectories.rollout.balance import rollout_figures
 from curation.trajectories.rollout.stage import EpisodeParams, RolloutStage
-from curation.trajectories.shorten.stage import ShortenStage, rows_to_shorten, shorten_figures
+from curation.trajectories.shorten import ShortenStage, rows_to_shorten, shorten_figures
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted

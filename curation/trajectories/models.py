@@ -12,8 +12,8 @@ from curation.samples.models import Sample
 from curation.scenarios.models import MACHINE_OUTCOMES, Scenario, Terminal
 from curation.trajectories.recorded import RecordedTexts
 from curation.trajectories.shell import Turn, turns_of
-from curation.web.text.compact import CompactEncoder
 from curation.web.text.markup import with_signs
+from curation.web.text.storable import CompactEncoder
 from judging.statistics.rates import Interval
 from judging.statistics.values import ActionVerdict, Value
 

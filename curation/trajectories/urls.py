@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from curation.trajectories.pages import fragments, images, views
+from curation.trajectories.pages import fragments, views
 from curation.trajectories.session.conversation import CONVERSATION
 from curation.trajectories.session.steps import TERMINAL
 
@@ -10,7 +10,7 @@ TALK = f"{ONE}conversation/"
 
 urlpatterns: list[URLPattern] = [
     path(TRAJECTORIES, views.trajectory_list, name="trajectory-list"),
-    path("p/<slug:slug>/images/<str:digest>/", images.trajectory_image, name="trajectory-image"),
+    path("p/<slug:slug>/images/<str:digest>/", fragments.trajectory_image, name="trajectory-image"),
     path(f"{TRAJECTORIES}tasks/", views.trajectory_tasks, name="trajectory-tasks"),
     path(f"{TRAJECTORIES}agents/", views.trajectory_agents, name="trajectory-agents"),
     path("p/<slug:slug>/pairs/", views.pair_list, name="pair-list"),

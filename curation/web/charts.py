@@ -5,6 +5,8 @@ from typing import Any
 
 Figure = dict[str, Any]
 Interval = tuple[float, float]
+# The length of a day on an axis of time.
+DAY_MS = 86_400_000
 
 
 def figure(traces: Sequence[Figure], **layout: object) -> Figure:

@@ -1,12 +1,16 @@
-"""Uploads and exports in a folder: nothing half-written stays, and a missing file says where it was looked for."""
+"""Uploads and exports in a folder: names are short enough, nothing half-written stays, and a missing file says where
+it was looked for.
+"""
 
 import contextlib
 import socket
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
+from django.core.files.uploadhandler import TemporaryFileUploadHandler
 
 from curation.web.failures import DiskFull, failure_of
 
@@ -37,3 +41,22 @@ def missing_file(key: str) -> str:
         f"The file {key} is not in {here}. It was deleted, or web and workers do not share their files: set FILES_URL, "
         "or WINNOW_DATA, to the same place for all of them."
     )
+
+
+LONGEST_NAME = 100
+
+
+class ShortNameUploadHandler(TemporaryFileUploadHandler):
+    """Cuts a file name from its start: the temporary file has its extension, which may be longer than a file system
+    allows. Deletes the temporary file at once if the disk is full."""
+
+    def new_file(self, field_name: str, file_name: str, *args: Any, **kwargs: Any) -> None:
+        super().new_file(field_name, file_name[-LONGEST_NAME:], *args, **kwargs)
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        try:
+            super().receive_data_chunk(raw_data, start)
+        except OSError:
+            with contextlib.suppress(OSError):  # of the buffer
+                self.file.close()
+            raise

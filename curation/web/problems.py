@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from curation.web.text.quotes import quoted
+from curation.web.text.figures import quoted
 
 _VERB = re.compile(r"(is|are|has|have|contains|does|can|cannot|may|must|needs)\b")
 _WHAT_TO_ENTER = re.compile(

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from curation.web.forms import ProblemForm
 from curation.web.problems import Invalid
-from curation.web.text.quotes import quoted
+from curation.web.text.figures import quoted
 
 S = TypeVar("S", bound=BaseModel)
 

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
-from curation.projects.audit import record
+from curation.projects.models import AuditEntry
 from curation.web.database.clock import database_now
 from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport
@@ -68,7 +68,7 @@ def deliver_due() -> int:
 def send_test(hook: Webhook, *, user: User) -> Delivery:
     """Send one event `test` to the webhook now and return its delivery. It is not repeated."""
     now = timezone.now()
-    record(actor=user, project=hook.project, action="webhook.test", subject=hook.url)
+    AuditEntry.record(actor=user, project=hook.project, action="webhook.test", subject=hook.url)
     body = {"event": TEST, "project": hook.project.slug, "created_at": now.isoformat(), "data": {}}
     held = database_now() + timedelta(seconds=2 * TIMEOUT_SECONDS)
     delivery = Delivery.objects.create(webhook=hook, event=TEST, body=body, due_at=held)

@@ -5,7 +5,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judging.answers.steps import said_of
+_SAID = ("source", "message", "reasoning_content", "tool_calls")
+
+
+def said_of(step: Mapping[str, Any]) -> dict[str, object]:
+    """Return what a step says, calls and observes: what is reviewed and trained on, without times, exit codes and
+    figures."""
+    said = {name: step[name] for name in _SAID if step.get(name)}
+    results = (step.get("observation") or {}).get("results") or ()
+    observed = [[result.get("source_call_id"), result.get("content")] for result in results]
+    return {**said, "observed": observed} if observed else said
+
 
 # ASCII only: half of a surrogate pair, which JSON can escape and UTF-8 cannot encode, still has a hash.
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode

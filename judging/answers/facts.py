@@ -1,9 +1,12 @@
-"""Facts about an answer that are computed, not judged: thought, blocks, commands, action style."""
+"""Facts about an answer that are computed, not judged: thought, blocks, commands, action style, and how it is dressed,
+which is a cause of a preference and never a reason.
+"""
 
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from judging.answers.action_style import action_style
 from judging.answers.blocks import bash_blocks
@@ -67,3 +70,24 @@ def _script_of(call: ToolCall) -> str:
 def _has_thought(text: str) -> bool:
     before = re.split(r"(?m)^[ \t]*(?:`{3,}|~{3,})", text, maxsplit=1)[0]
     return len(re.findall(r"[^\W\d_]{2,}", _LABEL.sub(" ", before))) >= 2
+
+
+_BLOCK = re.compile(r"^```.*?^```[^\n]*$", re.DOTALL | re.MULTILINE)
+_MARKDOWN = re.compile(r"^#{1,6} |^\s*(?:[-*+]|\d+\.) |\*\*[^*\n]+\*\*|^\|.*\|$|^> |`[^`\n]+`", re.MULTILINE)
+_COURTESY = re.compile(
+    r"\b(?:please|thanks?|thank you|sorry|apolog\w+|happy to|glad to|great (?:question|idea|work)|kindly|appreciate\w*|"
+    r"you'?re welcome|feel free|hope (?:this|that) helps)\b",
+    re.IGNORECASE,
+)
+
+
+class Style(NamedTuple):
+    """The number of Markdown marks outside of code blocks, and of courtesies."""
+
+    markdown: int
+    courtesy: int
+
+
+def style_of(text: str) -> Style:
+    prose = _BLOCK.sub("", text)
+    return Style(len(_MARKDOWN.findall(prose)), len(_COURTESY.findall(prose)))

@@ -30,10 +30,7 @@ document.addEventListener("htmx:beforeSend", (event) => {
   xhr.addEventListener("loadend", () => underWay.delete(xhr));
 });
 // A plain form leaves the page. Until then a second key must not press a second button.
-window.addEventListener("submit", (event) => {
-  if (event.defaultPrevented) return;
-  leaving = Date.now() + 5000;
-});
+window.addEventListener("submit", (event) => { if (!event.defaultPrevented) leaving = Date.now() + 5000; });
 window.addEventListener("pageshow", () => { leaving = 0; });
 const isBusy = () => underWay.size > 0 || Date.now() < leaving || document.documentElement.hasAttribute("data-keys-wait");
 

@@ -5,10 +5,9 @@ from django.utils import timezone
 
 from curation.dashboard.overview.stats import BIN, DAYS, StatsOut
 from curation.projects.settings.document import ThresholdSettings
-from curation.runs.usage.charts import DAY_MS
 from curation.runs.usage.figures import CallDayOut
 from curation.trajectories.models import Outcome
-from curation.web.charts import Figure, axis, bars, color, figure, lines, vertical_line
+from curation.web.charts import DAY_MS, Figure, axis, bars, color, figure, lines, vertical_line
 from curation.web.text.figures import money, percent
 
 

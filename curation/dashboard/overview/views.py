@@ -12,7 +12,6 @@ from django.views.decorators.http import require_GET
 from curation.dashboard.demo.builder import upload_sample
 from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, review_pace, score_histogram
 from curation.dashboard.overview.checklist import STARTS, Start, checklist_of, exported, start_of
-from curation.dashboard.overview.components import component_examples
 from curation.dashboard.overview.projects import figures_of
 from curation.dashboard.overview.stats import StatsOut, project_stats
 from curation.dashboard.system.pages import system_state
@@ -26,9 +25,36 @@ from curation.samples.blind import reviews_blind
 from curation.samples.models import Bucket, SampleStatus
 from curation.trajectories.models import Outcome
 from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
+from curation.trajectories.session.steps import TerminalTranscript
 from curation.web.lists.pages import list_context
 from curation.web.problems import NotFound
+from curation.web.text.chat import Chat
 from curation.web.text.figures import percent
+
+PROMPT = "agent@host:~$ "
+MESSAGES = (
+    ("user", "Header values with a trailing comma are dropped when the response is parsed."),
+    ("assistant", "THOUGHT: the parser splits on commas.\n\n```bash\nsed -n '40,80p' src/headers.py | grep split\n```"),
+    ("user", "E   AssertionError: assert [] == ['a']\n\x1b]0;title\x071 failed, 2 passed in 0.31s"),
+)
+TURNS = (
+    {"kind": "orientation", "text": f"Work is announced by: todo\n{PROMPT}", "prompt": PROMPT},
+    {"kind": "action", "text": "cat queue.txt"},
+    {
+        "kind": "output",
+        "text": f"cat: queue.txt: not found\n{PROMPT}",
+        "prompt": PROMPT,
+        "exit_code": 1,
+        "seconds": 0.4,
+    },
+    {"kind": "action", "text": "cat app.log"},
+    {"kind": "output", "text": f"07:00 started\n{PROMPT}", "prompt": PROMPT, "exit_code": 0, "truncated": True},
+)
+
+
+def component_examples() -> dict[str, object]:
+    history = Chat([{"role": role, "content": text} for role, text in MESSAGES])
+    return {"turns": history.complete(), "session": TerminalTranscript(TURNS, pk=0).opening()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ from curation.duels.models import READ, PullRequest
 from curation.duels.prompts.doubts import as_record
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.delimiters import delimiter_secret
-from curation.runs.calls.targets import call_params
+from curation.runs.calls.targets import call_params, delimiter_secret
 from curation.runs.kinds import ItemFailed, Json, LlmContext
 from curation.runs.models import Item
 from curation.web.text.storable import storable

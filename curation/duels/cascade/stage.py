@@ -16,7 +16,7 @@ from curation.duels.score.stage import Scored, ScoreStage, score_duels
 from curation.duels.verdict.stage import duels_of
 from curation.runs.kinds import PlannedItem
 from curation.runs.models import Item, ItemState, Run
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 SURE = "the first judge is sure"
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from curation.duels.imports.conversation import Conversation, conversation_of, read_conversation, written
-from curation.imports.layouts.account import OF_RUNS, Account, Fields
+from curation.imports.layouts.account import OF_RUNS, Account, DocumentReading, Fields
 from curation.imports.layouts.agents import inspect_log
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import ATTACHED, read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused

@@ -23,8 +23,8 @@ from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.models import Project
-from curation.samples.scans.store import scan_texts
-from curation.web.lists.id_list import KeyList
+from curation.samples.scans import scan_texts
+from curation.web.ids import KeyList
 from judging.messages import Message, content_of
 from judging.scan.scan import texts_of
 

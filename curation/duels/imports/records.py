@@ -19,7 +19,7 @@ from curation.imports.row_kinds import ImportKind, ImportTarget, Options, RowPre
 from curation.imports.sources.rows import RowRefused, SourceRow
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.web.lists.id_list import KeyList
+from curation.web.ids import KeyList
 from curation.web.text.figures import counted
 
 DIFF_HEADER = re.compile(r"^diff --git (?:\"?a/(.+?)\"?) (?:\"?b/(.+?)\"?)$", re.MULTILINE)

@@ -8,9 +8,8 @@ from django.db.models import Q
 
 from curation.duels.models import Answer, Duel, Opponent
 from curation.samples.models import SampleStatus
-from curation.web.lists.id_list import IdList
-from judging.controls.bribes import with_bribe
-from judging.controls.faults import ControlKind, faults_in_turn
+from curation.web.ids import IdList
+from judging.controls import ControlKind, faults_in_turn, with_bribe
 from judging.messages import content_of
 
 OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review.models.Pick

@@ -14,8 +14,8 @@ from curation.duels.score.readings import readings_of
 from curation.duels.score.stage import read_scores
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
-from curation.web.lists.id_list import IdList
-from judging.controls.faults import ControlKind
+from curation.web.ids import IdList
+from judging.controls import ControlKind
 from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
 
 SAID = {

@@ -18,13 +18,12 @@ from curation.duels.params import JudgeParams, Panel, controls_wanted, panel_of
 from curation.duels.score.readings import MARK
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
-from curation.runs.calls.targets import call_params, run_instructions, targets_named
+from curation.runs.calls.targets import call_params, delimiter_secret, run_instructions, targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.storable import storable
 from judging.panel.parsing import ParsedVerdict, Unparsed, parse_verdict
 from judging.panel.prompt import JudgePrompt, judge_messages, verdict_schema

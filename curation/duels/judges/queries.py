@@ -18,7 +18,7 @@ from curation.duels.verdict.report import REPORTED_KINDS
 from curation.duels.verdict.stage import Pair, contestants_of, gate_duel, keys_of
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.panel.scoring import DuelScore, score_duel
 from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.gate import GateDuel

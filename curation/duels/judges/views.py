@@ -14,7 +14,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import refuse_undecided
 from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
-from judging.controls.faults import ControlKind
+from judging.controls import ControlKind
 from judging.panel.rubric import in_order
 from judging.statistics.judges.controls import Kappa
 

@@ -17,7 +17,7 @@ from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.trajectories.models import Trajectory
-from curation.web.http.documented import answers_with_file
+from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Page

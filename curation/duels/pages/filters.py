@@ -13,10 +13,9 @@ from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.blind import look_at
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
-from curation.web.ids import find
+from curation.web.ids import IdList, find
 from curation.web.lists.clauses import Clause, column_in, column_range
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
-from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Problem

@@ -17,7 +17,7 @@ from curation.web.problems import NotFound
 from curation.web.text.figures import counted
 from curation.web.text.markup import Span, render_text
 from curation.web.text.transcript import Excerpt, TranscriptTurn
-from judging.controls.faults import ControlKind
+from judging.controls import ControlKind
 from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import in_order
 

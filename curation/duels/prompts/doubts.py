@@ -7,9 +7,8 @@ from django.db import transaction
 from django.db.models import OuterRef, Subquery
 
 from curation.duels.models import Prompt, PromptText, PullRequest
-from curation.projects.audit import record
-from curation.projects.models import Project
-from curation.web.lists.id_list import IdList, KeyList
+from curation.projects.models import AuditEntry, Project
+from curation.web.ids import IdList, KeyList
 from curation.web.problems import Invalid, NotFound
 from curation.web.text.figures import counted
 from judging.leaks.doubt import doubt_about
@@ -57,7 +56,7 @@ def clear_doubts(*, project: Project, instance_ids: Sequence[str], user: User) -
         if not found:
             raise NotFound("None of these instances has a doubtful record.")
         PullRequest.objects.of(project).filter(instance_id__in=list(found)).update(doubt_cleared=True)
-        record(
+        AuditEntry.record(
             actor=user,
             project=project,
             action="pull_request.clear_doubt",

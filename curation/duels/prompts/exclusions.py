@@ -8,8 +8,7 @@ from django.db.models import QuerySet
 from pydantic import Field
 
 from curation.duels.models import Exclusion
-from curation.projects.audit import record
-from curation.projects.models import Project
+from curation.projects.models import AuditEntry, Project
 from curation.web.problems import FieldError, Invalid, NotFound
 from curation.web.schemas import out
 from curation.web.text.figures import counted
@@ -46,7 +45,7 @@ def exclude(*, project: Project, rows: Sequence[tuple[str, str]], user: User) ->
             else:
                 outcome = "unchanged"
             results.append(OutcomeOut(instance_id, outcome))
-        record(
+        AuditEntry.record(
             actor=user,
             project=project,
             action="exclusion.set",
@@ -65,7 +64,7 @@ def include(*, project: Project, instance_ids: Sequence[str], user: User) -> int
         if not existing:
             raise NotFound("None of these instances is excluded.")
         _of(project, list(existing)).delete()
-        record(
+        AuditEntry.record(
             actor=user,
             project=project,
             action="exclusion.remove",

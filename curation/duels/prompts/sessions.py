@@ -7,10 +7,10 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from curation.duels.models import Session
-from curation.samples.scans.store import text_sha256
-from curation.web.database.json_columns import column_text, read_column
+from curation.samples.scans import text_sha256
 from curation.web.database.prepared import Prepared
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
+from curation.web.text.storable import column_text, read_column
 from judging.messages import Message
 
 

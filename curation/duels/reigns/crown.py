@@ -15,8 +15,7 @@ from curation.duels.score.models import Score
 from curation.duels.verdict.report import REPORTED_KINDS
 from curation.duels.verdict.stage import Contestant, Pair, keys_of
 from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Project, Scope
+from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import Run, RunState
 from curation.web.problems import Conflict, FieldError, Invalid
@@ -216,7 +215,7 @@ def _begin(run: Run, claim: CrownClaim, user: User | None) -> Reign:
         panels=run.result.get("panels", []),
         crowned_by=user,
     )
-    record(
+    AuditEntry.record(
         actor=user,
         project=run.project,
         action="reign.crown",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from curation.duels.models import Duel
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 
 class DuelAnswer(NamedTuple):

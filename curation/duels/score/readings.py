@@ -15,7 +15,7 @@ from curation.duels.params import JudgeParams, Panel, RescoreParams
 from curation.duels.score.models import Score, ScorePanel
 from curation.runs.kinds import Json
 from curation.runs.models import Item, ItemState, Run
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.panel.scoring import OrderedVerdict
 
 # So many characters of a verdict's fingerprint are part of the panel.

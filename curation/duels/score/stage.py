@@ -20,9 +20,9 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import UNSCORED, Flag, SampleKind, flag_names
-from curation.samples.scores.priority import UNPARSED_PRIORITY
+from curation.samples.scores.order import UNPARSED_PRIORITY
 from curation.samples.scores.save import SampleRow, upsert_samples
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
 from judging.panel.buckets import Thresholds, bucket_for

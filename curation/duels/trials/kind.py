@@ -16,7 +16,7 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
 from curation.runs.models import Run, RunState
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, percent

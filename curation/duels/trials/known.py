@@ -11,8 +11,8 @@ from curation.duels.judge.said import choices_of_people
 from curation.duels.models import Duel, Opponent, TrialTask
 from curation.guarantees.models import Draw
 from curation.projects.models import Project
-from curation.web.lists.id_list import IdList
-from judging.controls.faults import ControlKind
+from curation.web.ids import IdList
+from judging.controls import ControlKind
 
 # Controls that say whether a judge tells better from worse. A bribe says something else, and those of people are
 # decided duels.

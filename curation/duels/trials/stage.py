@@ -17,7 +17,7 @@ from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.web.schemas import StrictModel
-from judging.controls.faults import ControlKind
+from judging.controls import ControlKind
 from judging.panel.parsing import ParsedVerdict
 from judging.panel.scoring import OrderedVerdict, score_duel
 from judging.statistics.judges.trials import TrialReading

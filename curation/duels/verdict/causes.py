@@ -6,8 +6,8 @@ from typing import NamedTuple
 from django.db.models import Min
 
 from curation.duels.models import Duel, Verdict
-from curation.web.lists.id_list import IdList
-from judging.answers.style import style_of
+from curation.web.ids import IdList
+from judging.answers.facts import style_of
 
 CHUNK = 1000
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.readings import VerdictRow, readings_of_run
 from curation.runs.models import Item, Run
-from curation.web.lists.id_list import IdList
-from judging.controls.faults import ControlKind
+from curation.web.ids import IdList
+from judging.controls import ControlKind
 from judging.panel.scoring import score_duel
 from judging.statistics.gate import GateSettings
 from judging.statistics.judges.controls import ControlDuel, ControlFigures, control_figures, outcomes

@@ -11,7 +11,7 @@ from curation.duels.models import READ, Answer, Duel, Side
 from curation.runs.calls.targets import run_instructions
 from curation.runs.kinds import Json
 from curation.runs.models import Call, Item, ItemState, Run
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import counted, exact_money, money
 from judging.leaks.reader import READ as INSTRUCTIONS
 

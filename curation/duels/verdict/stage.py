@@ -20,7 +20,7 @@ from curation.duels.verdict.usage import StageUsage, usage_of
 from curation.runs.kinds import Json, PlannedItem, RunFact, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import Bucket, Flag
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import counted
 from judging.panel.scoring import DuelScore
 from judging.statistics.acceptance import GateResult, acceptance

@@ -8,8 +8,7 @@ from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import UPLIFT, EvaluatedModel, Evaluation, EvaluationKind, Split
 from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Scope
+from curation.projects.models import AuditEntry, Scope
 from curation.runs.kinds import Json
 from curation.runs.models import RunState
 from curation.web.problems import Invalid
@@ -41,7 +40,7 @@ def pin_baseline(*, access: Access, model: EvaluatedModel) -> Split:
         setattr(split, field, model)
         split.save(update_fields=[field])
         subject = f"{split.name}: {model.name}"
-        record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
+        AuditEntry.record(actor=access.user, project=split.project, action="baseline.pin", subject=subject)
         _compare_all(split, model.evaluation.kind)
     return split
 
@@ -53,7 +52,7 @@ def unpin_baseline(*, access: Access, split: Split, kind: str = EvaluationKind.S
         Split.objects.filter(pk=split.pk).update(**{field: None})
         compared = EvaluatedModel.objects.filter(evaluation__split=split, evaluation__kind=kind)
         compared.update(against={}, regressed=False)
-        record(actor=access.user, project=split.project, action="baseline.unpin", subject=split.name)
+        AuditEntry.record(actor=access.user, project=split.project, action="baseline.unpin", subject=split.name)
 
 
 def compare_with_baseline(evaluation: Evaluation) -> None:

@@ -27,8 +27,8 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
-from curation.trajectories.rollout.reply import OPERATORS, reply_of
 from curation.trajectories.rollout.served import Served
+from curation.trajectories.rollout.stage import OPERATORS, reply_of
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import Invalid, Problem

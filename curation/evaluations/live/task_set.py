@@ -10,7 +10,7 @@ from curation.evaluations.screen.stage import chosen_rows
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.trajectories.params import matching_scenarios
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 LONGEST_TIER = 100
 DEFAULT_SEEDS = 10

@@ -13,14 +13,13 @@ from curation.evaluations.screen.figures import figures_of
 from curation.evaluations.screen.filters import AnswerList, EvaluationList
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
-from curation.projects.removal.api import accepted
-from curation.projects.removal.schemas import ArchiveIn, DeletionOut
+from curation.projects.removal.api import ArchiveIn, DeletionOut, accepted
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
-from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
+from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from curation.web.schemas import Page

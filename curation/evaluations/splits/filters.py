@@ -5,8 +5,8 @@ from django.db.models import QuerySet
 from pydantic import Field
 
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split, SplitRow
+from curation.web.ids import IdList
 from curation.web.lists.filters import Words, one_of
-from curation.web.lists.id_list import IdList
 from curation.web.lists.params import ArchivableList, ListParams, named_list
 from judging.contamination.levels import Level
 

@@ -13,7 +13,7 @@ from django.db.models import F
 
 from curation.evaluations.models import Episode, Split
 from curation.samples.models import Sample
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 CHUNK = 5_000
 Origins = frozenset[str]

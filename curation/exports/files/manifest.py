@@ -22,7 +22,7 @@ from curation.guarantees.models import Guarantee
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.trajectories.models import Trajectory
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import counted, percent
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import LIBRARIES, rule_set_version

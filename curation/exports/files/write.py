@@ -29,7 +29,7 @@ from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.runs.models import Call
 from curation.samples.models import SampleKind
 from curation.trajectories.models import Trajectory
-from curation.web.lists.id_list import IdList, KeyList
+from curation.web.ids import IdList, KeyList
 
 EXCLUDED, FROZEN, CARD = "excluded.jsonl", "frozen.jsonl", "README.md"
 _LINE = orjson.OPT_APPEND_NEWLINE

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from curation.exports.hub.token import TokenMissing, check_push, read_token, why_refused
 from curation.exports.models import Export, ExportFile, export_choices
-from curation.projects.audit import record
-from curation.projects.models import Project, Scope
+from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.kinds import (
     Estimate,
     ItemFailed,
@@ -108,7 +107,7 @@ class _PushStage(StageOf[P]):
 
         def pushed() -> Json:
             run = context.run
-            record(
+            AuditEntry.record(
                 actor=run.created_by,
                 project=project,
                 action="export.push",

@@ -16,8 +16,8 @@ from curation.exports.rows.filter import FilteredSample, Line
 from curation.exports.rows.queries import conversation_of
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED, Sample, SampleStatus
-from curation.web.lists.id_list import IdList
-from judging.likeness.groups import Bands, Groups, bands_of, group_exact, group_near
+from curation.web.ids import IdList
+from judging.likeness import Bands, Groups, bands_of, group_exact, group_near
 
 # Returns the lines of some samples, if duplicates and caps are ignored.
 ReadLines = Callable[[Sequence[int]], Mapping[int, Sequence[Line]]]

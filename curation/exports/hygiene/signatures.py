@@ -22,10 +22,10 @@ from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollo
 from curation.review.decisions.outcome import Reviewed, standing_approvals
 from curation.samples.models import Sample, SampleKind
 from curation.trajectories.recorded import RecordedTexts, text_of
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.contamination.normalise import normalised, without_ids
 from judging.contamination.words import with_blanks
-from judging.likeness.groups import MINIMUM_BYTES, PERMUTATIONS, minima_of
+from judging.likeness import MINIMUM_BYTES, PERMUTATIONS, minima_of
 from judging.messages import message_text
 from judging.scan.mask import Masks
 from judging.scan.scan import rule_set_version, scan, texts_of

@@ -7,13 +7,15 @@ from curation.exports.files.download import KINDS, download_of, respond
 from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
-from curation.exports.pages.contaminated import (
+from curation.exports.pages.hygiene import (
     ContaminatedSampleList,
     ContaminatedSampleOut,
+    DuplicateList,
+    DuplicateOut,
+    duplicates_of,
     labels_of,
     line_of_row,
 )
-from curation.exports.pages.duplicates import DuplicateList, DuplicateOut, duplicate_out, duplicates_of
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import (
     ExportIn,
@@ -39,14 +41,13 @@ from curation.exports.recipes.recipe import (
 from curation.exports.retention import keep_export
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
-from curation.projects.removal.api import accepted
-from curation.projects.removal.schemas import DeletionOut
+from curation.projects.removal.api import DeletionOut, accepted
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
-from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag, version_of
+from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
 from curation.web.schemas import Page
 
@@ -147,7 +148,7 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
 def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
     _, export = _opened(request, export_id)
-    return params.page(duplicates_of(export)).response(duplicate_out)
+    return params.page(duplicates_of(export)).response()
 
 
 @router.get(

@@ -20,7 +20,7 @@ from curation.exports.files.write import EXCLUDED, FROZEN
 from curation.exports.models import Export
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.samples.models import Sample, SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.problems import Conflict
 from curation.web.schemas import out
 

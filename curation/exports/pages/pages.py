@@ -11,9 +11,8 @@ from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD
 from curation.exports.hygiene.held_out import said_of_short
 from curation.exports.models import MANIFEST, Export
-from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
-from curation.exports.pages.preview import ExportPreview
-from curation.exports.pages.rendered import RenderedRow
+from curation.exports.pages.hygiene import ContaminatedSampleOut, line_of_match
+from curation.exports.pages.preview import ExportPreview, RenderedRow
 from curation.exports.rows.images import is_image
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project

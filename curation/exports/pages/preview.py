@@ -1,28 +1,32 @@
-"""Preview: count the rows of a recipe now, with the filter that exports use. Nothing is stored."""
+"""Preview: count the rows of a recipe now, with the filter that exports use, and show some as a trainer reads them:
+messages in the ChatML template, with the trained parts marked. Nothing is stored.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import orjson
 
 from curation.exports.files.counts import EXAMPLES, ExportCounts
 from curation.exports.files.write import frozen_entry, frozen_row
+from curation.exports.formats.parts import MessagePart, parts_of
 from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
 from curation.exports.hygiene.plan import ExportPlan, make_plan
 from curation.exports.models import Export
 from curation.exports.pages.compare import ComparedSample, ExportComparison, compare_with_now, compared
-from curation.exports.pages.rendered import RenderedRow, rendered
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
-from curation.exports.rows.filter import ExportFilter, FilteredSample
+from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import CHUNK, current_rejected, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.samples.blind import refuse_hidden, refuse_pending
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import counted
 
 MAX_CHECKED = 5_000
@@ -32,6 +36,17 @@ SHOWN_ROWS = 10
 MOST_TRIED = 2_000
 # Exports among which that of the same recipe is looked for.
 MAX_EXPORTS = 200
+# A longer message is shortened in the middle.
+_SHOWN = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRow:
+    sample: str
+    format: str
+    split: str
+    tokens: int
+    parts: list[MessagePart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +207,15 @@ def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> 
         read_lines=lambda ids: export_filter.lines_of([by_id[pk] for pk in ids]),
         checkpoint=lambda: None,
     )
+
+
+def rendered(line: Line, sample_id: int) -> RenderedRow:
+    parts = [_shortened(part) for part in parts_of(orjson.loads(line.data))]
+    return RenderedRow(str(sample_id), line.format, line.split, line.tokens, parts)
+
+
+def _shortened(part: MessagePart) -> MessagePart:
+    if len(part.text) <= _SHOWN:
+        return part
+    cut = len(part.text) - _SHOWN
+    return replace(part, text=f"{part.text[: _SHOWN // 2]}\n[… {cut:,} characters …]\n{part.text[-_SHOWN // 2 :]}")

@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -7,7 +6,7 @@ from ninja import Schema
 from pydantic import Field, model_validator
 
 from curation.exports.pages.compare import ChangedRowOut, ExportComparison
-from curation.exports.pages.contaminated import ContaminatedSampleOut, line_of_match
+from curation.exports.pages.hygiene import ContaminatedSampleOut, line_of_match
 from curation.exports.pages.preview import ExportPreview
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut
@@ -220,7 +219,7 @@ def preview_out(found: ExportPreview) -> dict[str, object]:
     return {
         **found.counts,
         **{name: getattr(found, name) for name in ("approved", "checked", "exact", "bytes", "examples")},
-        "sample_rows": [asdict(row) for row in found.rows],
+        "sample_rows": found.rows,
         "contaminated": [line_of_match(*one) for one in found.contaminated],
         "changes": found.since and found.changes and {"since": str(found.since.pk), **comparison_out(found.changes)},
     }

@@ -12,9 +12,15 @@ from curation.exports.hub.kind import NAME as PUSH
 from curation.exports.hub.kind import pushes_of
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
 from curation.exports.pages.compare import compare
-from curation.exports.pages.contaminated import ContaminatedSampleList, labels_of, line_of_row
-from curation.exports.pages.duplicates import DuplicateList, duplicate_lines, duplicates_of
 from curation.exports.pages.forms import RecipeForm, initial_of
+from curation.exports.pages.hygiene import (
+    ContaminatedSampleList,
+    DuplicateList,
+    duplicate_lines,
+    duplicates_of,
+    labels_of,
+    line_of_row,
+)
 from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import list_line, preview_view
 from curation.exports.pages.preview import last_export, preview, refuse_told_by

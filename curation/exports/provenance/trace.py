@@ -19,7 +19,7 @@ from curation.runs.models import Call, Item, ItemState
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair, Trajectory
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.problems import Conflict, NotFound
 
 MOST_ROWS = 200

@@ -11,8 +11,7 @@ from curation.exports.recipes.recipe import read_recipe
 from curation.exports.rounds.progress import progress_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Scope
+from curation.projects.models import AuditEntry, Scope
 from curation.runs.calls.targets import targets_named
 from curation.runs.launch import launch
 from curation.runs.models import Run
@@ -105,7 +104,7 @@ def _export(round_: Round, user: User | None, *, without_pending: bool = False) 
         row.export = Export.objects.get(run=run)
         row.save(update_fields=["export"])
         data = {"round": str(row.pk), "export": str(row.export.pk), "left_out": found.pending}
-        record(actor=user, project=row.project, action="round.export", subject=str(row), data=data)
+        AuditEntry.record(actor=user, project=row.project, action="round.export", subject=str(row), data=data)
     return run
 
 

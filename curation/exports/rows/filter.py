@@ -44,7 +44,7 @@ from curation.samples.models import Sample, SampleKind
 from curation.trajectories.imported.document import with_review, write_document
 from curation.trajectories.imported.images import with_data
 from curation.trajectories.probe.values import step_rates
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.scan.scan import rule_set_version
 
 _TRAJECTORY = SampleKind.TRAJECTORY.value

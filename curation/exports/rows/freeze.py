@@ -15,7 +15,7 @@ from curation.projects.models import Project
 from curation.review.decisions.outcome import with_approved_revision
 from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Pair
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 CHUNK = 2_500
 # The columns of a sample that fill `FROZEN_FIELDS`.

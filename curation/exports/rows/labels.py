@@ -9,7 +9,7 @@ from django.utils import timezone
 from curation.exports.formats.row import Column, Columns
 from curation.labels.models import Label, Question, QuestionKind
 from curation.projects.models import Project
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 # A rating that nobody gave: a column of nulls has no type.
 UNRATED = -1

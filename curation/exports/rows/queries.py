@@ -18,8 +18,8 @@ from curation.exports.models import SampleSignature
 from curation.review.decisions.outcome import AnsweredSide, reference_answer
 from curation.trajectories.models import NEVER_NEGATIVE, Pair, Trajectory
 from curation.trajectories.recorded import RecordedTexts
-from curation.web.database.json_columns import read_column
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
+from curation.web.text.storable import read_column
 from judging.messages import Message, ToolCall
 
 R = TypeVar("R", bound=tuple[object, ...])

@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q
 from curation.duels.models import Duel
 from curation.review.imports.write import MODEL
 from curation.samples.models import SampleStatus
-from curation.web.lists.id_list import IdList, KeyList
+from curation.web.ids import IdList, KeyList
 
 # A prompt by its id; of an imported answer by the history that it follows, because each row has a prompt of its own.
 PromptKey = int | str

@@ -13,8 +13,8 @@ from curation.llm.client.tokens import without_tokens
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import AnsweredSide, Approval
 from curation.review.models import Clearance
-from curation.samples.scans.store import text_sha256
-from curation.web.lists.id_list import IdList
+from curation.samples.scans import text_sha256
+from curation.web.ids import IdList
 from judging.scan.mask import Masks, without_numbers
 from judging.scan.rules import CONTROL, PII, SECRET, Kind
 from judging.scan.scan import ScanFinding, rule_set_version, scan, texts_of

@@ -30,7 +30,6 @@ from curation.imports.row_kinds import import_kind
 from curation.imports.sources.open import open_stored
 from curation.imports.sources.rows import SourceError
 from curation.imports.sources.stored import hold_uploads, store_upload
-from curation.projects.audit import record
 from curation.projects.models import AuditEntry, Project
 from curation.runs.launch import launch
 from curation.runs.models import Run
@@ -124,7 +123,7 @@ def _take(
             run = before or launch(project=project, kind="import", params=params, user=None)
             data = {"sha256": digest, "kind": kind, "run": run.pk, **_written(seen)}
             if not AuditEntry.objects.filter(project=project, action=TAKEN, data=data).exists():
-                record(actor=None, project=project, action=TAKEN, subject=shown[-200:], data=data)
+                AuditEntry.record(actor=None, project=project, action=TAKEN, subject=shown[-200:], data=data)
     except (SourceError, Problem) as refused:
         _move(folder, name, seen, FAILED, refused.detail if isinstance(refused, Problem) else str(refused))
         return None

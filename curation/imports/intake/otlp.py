@@ -16,7 +16,7 @@ from curation.projects.settings.document import Intake
 from curation.web.http.responses import PROTOBUF
 from curation.web.problems import Invalid, TooLarge
 from curation.web.text.figures import counted
-from curation.web.text.json_size import refuse_many_values
+from curation.web.text.storable import refuse_many_values
 from judging.traces.generation import Json, Unreadable
 from judging.traces.read import is_call_record, is_model_call
 from judging.traces.spans import record_rows, service_of, span_rows, trace_of

@@ -42,7 +42,7 @@ from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 NAME = "pull"
 # Langfuse shows a call up to 15 minutes late: the schedule only reads older calls than this.

@@ -18,7 +18,7 @@ import orjson
 from curation.web.outbound.addresses import IMPORTS
 from curation.web.outbound.transport import CheckedTransport
 from curation.web.problems import Problem
-from curation.web.text.json_size import MOST_VALUES, has_many_values
+from curation.web.text.storable import MOST_VALUES, has_many_values
 from judging.traces.generation import Json, Unreadable, listed, refuse_deep
 from judging.traces.read import is_model_call
 

@@ -1,8 +1,13 @@
-"""The account of a file's fields: each is mapped, kept as metadata, or ignored, and counted."""
+"""The account of a file's fields: each is mapped, kept as metadata, or ignored, and counted; and the result of reading
+one document.
+"""
 
 import re
-from collections.abc import Collection, ItemsView, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Collection, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from curation.imports.layouts.session import AgentSession
 
 IGNORED = "ignored"
 NO_PLACE = "ignored: only a trajectory has a place for it"
@@ -139,3 +144,14 @@ class Fields(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._row)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReading:
+    """The sessions of a document and the account of its fields. `unreadable` has a reason for each part of it that is
+    not readable. `without_trajectory` counts runs that have none, such as trials of Harbor's agent `oracle`."""
+
+    sessions: Sequence[AgentSession]
+    account: Account
+    unreadable: Sequence[str] = ()
+    without_trajectory: int = 0

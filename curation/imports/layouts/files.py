@@ -11,7 +11,7 @@ import orjson
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused, SourcePosition
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 MB = 1024 * 1024
 

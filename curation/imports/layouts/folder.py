@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from curation.imports.layouts.account import REPLACED
+from curation.imports.layouts.account import REPLACED, DocumentReading
 from curation.imports.layouts.agents import (
     atif,
     harbor,
@@ -41,8 +41,7 @@ from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
 from curation.imports.layouts.groups import LINES, FileGroup, GroupKind, folders_above, group_files, number_of
 from curation.imports.layouts.images import Beside
-from curation.imports.layouts.messages.autogen import is_event
-from curation.imports.layouts.reading import DocumentReading
+from curation.imports.layouts.messages.frameworks import is_event
 from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, repo_of

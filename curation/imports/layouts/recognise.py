@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from curation.imports.layouts.account import REPLACED, Account
+from curation.imports.layouts.account import REPLACED, Account, DocumentReading
 from curation.imports.layouts.agents import (
     agent_data,
     atif,
@@ -18,7 +18,6 @@ from curation.imports.layouts.agents import (
 )
 from curation.imports.layouts.assistants import chat_logs, chatgpt, goose
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.sources.rows import RowRefused
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from curation.imports.kinds import ImportParams, require_one_source
 from curation.imports.layouts.rows.mapping import RowMapping
-from curation.imports.mappings.resource import MappingIn
+from curation.imports.mappings import MappingIn
 from curation.imports.models import SavedMapping
 from curation.imports.row_kinds import import_kind, import_kinds, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate

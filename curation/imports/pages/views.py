@@ -5,7 +5,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from curation.imports.layouts.rows.mapping import RowMapping
-from curation.imports.mappings.resource import mappings
+from curation.imports.mappings import mappings
 from curation.imports.pages.forms import ImportForm, again_from
 from curation.imports.pages.mapping import mapping_inputs
 from curation.imports.pages.preview import ImportPreview, preview, recognised_kind

@@ -8,7 +8,7 @@ import orjson
 
 from curation.imports.sources.rows import SourceError, SourcePosition
 from curation.imports.sources.text_rows import BOM, Raw, Split
-from curation.web.text.json_size import has_many_values
+from curation.web.text.storable import has_many_values
 
 LONGEST_HEADER = 1_000_000
 DELIMITERS = {"\t": "TSV", ",": "CSV", ";": "CSV"}

@@ -15,8 +15,7 @@ from typing import BinaryIO, cast
 from backports import zstd
 from django.conf import settings
 
-from curation.imports.sources.archive import MACOS, ArchivePart, refuse_long_directory, unpack_entry
-from curation.imports.sources.limits import UnpackLimit
+from curation.imports.sources.archive import MACOS, ArchivePart, UnpackLimit, refuse_long_directory, unpack_entry
 from curation.imports.sources.rows import RowRefused, SourceError
 
 ONE_FILE = "one file"

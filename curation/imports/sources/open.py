@@ -22,15 +22,14 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 
 from curation.imports.sources.allowed_sources import duckdb_secret
-from curation.imports.sources.archive import ZipReader
+from curation.imports.sources.archive import UnpackLimit, ZipReader
 from curation.imports.sources.array import split_array
 from curation.imports.sources.csv_rows import DELIMITERS, csv_splitter, delimiter_of
 from curation.imports.sources.files import SourceFiles, folder_files, is_tar, one_file, tar_files, zip_files
-from curation.imports.sources.limits import UnpackLimit
 from curation.imports.sources.rows import SourceError, SourceReader
 from curation.imports.sources.text_rows import BOM, TextReader, split_lines
 from curation.web.files import missing_file
-from curation.web.text.json_size import has_many_values
+from curation.web.text.storable import has_many_values
 
 CHUNK = 1024 * 1024
 # File types that people send by mistake, by their first bytes.

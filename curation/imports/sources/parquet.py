@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from curation.imports.sources.limits import UnpackLimit
+from curation.imports.sources.archive import UnpackLimit
 from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
 

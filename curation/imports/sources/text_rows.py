@@ -9,7 +9,7 @@ from typing import BinaryIO
 import orjson
 
 from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow
-from curation.web.text.json_size import MOST_VALUES, has_many_values
+from curation.web.text.storable import MOST_VALUES, has_many_values
 
 BOM = b"\xef\xbb\xbf"
 # `count` remembers the position of every so many rows, so that `window` can start near its first row.

@@ -8,7 +8,7 @@ from curation.duels.models import Duel, Verdict
 from curation.review.models import Clearance
 from curation.samples.models import SCANNED, Flag, Sample
 from curation.trajectories.models import Trajectory
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.panel.scoring import OrderedVerdict, score_duel
 
 Facts = dict[str, float | str]

@@ -14,7 +14,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample, SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 if TYPE_CHECKING:
     from judging.learning.approval import Model

@@ -12,7 +12,7 @@ from curation.projects.models import Project
 from curation.review.models import DECIDING, Decision
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.trajectories.models import KEPT, NEVER_NEGATIVE
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 # The newest samples of each kind, characters from the end of a text, and reviewed samples before others can be new.
 MOST, READ, FEWEST_REVIEWED = 5_000, 2_000, 20

@@ -11,7 +11,7 @@ from curation.predictions.models import Cluster, ClusteredSample
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 
 class ClusterStage:

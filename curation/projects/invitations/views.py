@@ -9,8 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from curation.projects.access import Access, principal_of, project_page
-from curation.projects.invitations.accept import accept_invitation, invitation_for
-from curation.projects.invitations.invite import DAYS, revoke_invitation
+from curation.projects.invitations.invite import DAYS, accept_invitation, invitation_for, revoke_invitation
 from curation.projects.models import Role, Scope
 from curation.web.forms import ProblemForm
 from curation.web.problems import NotFound

@@ -12,9 +12,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from curation.projects.audit import record
 from curation.projects.members.change import revoke_invitations
-from curation.projects.models import Member, Project, Role
+from curation.projects.models import AuditEntry, Member, Project, Role
 
 logger = logging.getLogger(__name__)
 RANKS = {role: rank for rank, role in enumerate(Role.values)}
@@ -60,4 +59,4 @@ def _record(member: Member, before: str, groups: list[str]) -> None:
     if before == Role.ADMIN:
         data["invitations_revoked"] = revoke_invitations(member)
     action = "member.change" if before and member.role else "member.add" if member.role else "member.remove"
-    record(actor=None, project=member.project, action=action, subject=member.user.get_username(), data=data)
+    AuditEntry.record(actor=None, project=member.project, action=action, subject=member.user.get_username(), data=data)

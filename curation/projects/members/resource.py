@@ -3,9 +3,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Status
 
 from curation.projects.access import Access, enter
-from curation.projects.invitations.api import invitation_response
+from curation.projects.invitations.api import InvitationIn, NewInvitationOut, invitation_response
 from curation.projects.invitations.invite import DAYS
-from curation.projects.invitations.schemas import InvitationIn, NewInvitationOut
 from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
 from curation.projects.models import Member, Project, Scope
 from curation.projects.pages.schemas import MemberIn, MemberOut, RoleIn

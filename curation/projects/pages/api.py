@@ -19,16 +19,15 @@ from curation.projects.members.resource import router as member_router
 from curation.projects.models import AuditEntry, InstructionsOverride, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
-from curation.projects.removal.api import accepted
+from curation.projects.removal.api import DeletionOut, accepted
 from curation.projects.removal.api import router as removal_router
 from curation.projects.removal.change import archive_project, delete_project
-from curation.projects.removal.schemas import DeletionOut
-from curation.projects.service_accounts.resource import router as service_router
+from curation.projects.service_accounts import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
+from curation.web.http.responses import answers_with_file
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Page
 

@@ -16,7 +16,7 @@ from curation.projects.settings.patch import Json, field_at, flatten
 from curation.projects.tokens.issue import check_token
 from curation.web.forms import ProblemForm
 from curation.web.schema_form import field_of
-from curation.web.text.quotes import quoted
+from curation.web.text.figures import quoted
 
 UNKNOWN_NAME = "%(value)s does not exist."
 SEPARATOR = "__"  # `thresholds.final` is the field `thresholds__final`

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from curation.projects.audit import record
-from curation.projects.models import Preferences
+from curation.projects.models import AuditEntry, Preferences
 from curation.projects.preferences.keys import checked_keys
 from curation.web.database.prepared import Prepared
 from curation.web.lists.tables import Density, TableLayout
@@ -51,5 +50,5 @@ def change_preferences(
     row.save()
     after = {"keys": row.keys, "tables": row.tables, "density": row.density}
     data = {name: after[name] for name in after if after[name] != before[name]}
-    record(actor=user, action="preferences.change", subject=user.get_username(), data=data)
+    AuditEntry.record(actor=user, action="preferences.change", subject=user.get_username(), data=data)
     return row

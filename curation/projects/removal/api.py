@@ -1,29 +1,53 @@
+from datetime import datetime
+
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
+from pydantic import Field
 
 from curation.projects.access import principal_of
 from curation.projects.models import AuditEntry, AuditQuerySet, Deletion, DeletionQuerySet, Scope
 from curation.projects.pages.audit_file import audit_file
-from curation.projects.pages.schemas import AuditExport, AuditList, AuditOut
-from curation.projects.removal import schemas as s
-from curation.web.http.documented import answers_with_file
+from curation.projects.pages.schemas import STAMP, AuditExport, AuditList, AuditOut
+from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotAllowed
-from curation.web.schemas import Page
+from curation.web.schemas import Id, Out, Page, Strict, Username
+
+
+class ArchiveIn(Strict):
+    archived: bool = Field(examples=[True], description="True hides it from lists; false shows it again.")
+
+
+class DeletionOut(Out):
+    id: Id = Field(examples=["4"])
+    noun: str = Field(examples=["project"])
+    target: Id = Field(validation_alias="target_id", examples=["17"], description="The id of the deleted object.")
+    label: str = Field(examples=["project Shell agents"])
+    state: str = Field(examples=["deleting"], description="deleting or deleted")
+    rows: int = Field(examples=[120345], description="Rows that are deleted so far.")
+    error: str = Field(description="Why the last try stopped; it is tried again.")
+    requested_by: Username | None = Field(examples=["ada"])
+    created_at: datetime = Field(examples=[STAMP])
+    finished_at: datetime | None = Field(examples=[STAMP])
+
+    @staticmethod
+    def resolve_state(row: Deletion) -> str:
+        return "deleting" if row.finished_at is None else "deleted"
+
 
 router = Router(tags=["deletions"])
 
 
-@router.get("/deletions", response=Page[s.DeletionOut], summary="Deletions, newest first")
+@router.get("/deletions", response=Page[DeletionOut], summary="Deletions, newest first")
 def list_deletions(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     """Those that you asked for, and those in projects that you administer."""
     return params.page(_visible(request)).response()
 
 
-@router.get("/deletions/{deletion_id}", response=s.DeletionOut, summary="The progress of a deletion")
-def get_deletion(request: HttpRequest, deletion_id: str) -> s.DeletionOut:
-    return s.DeletionOut.model_validate(find(_visible(request), deletion_id, "deletion"))
+@router.get("/deletions/{deletion_id}", response=DeletionOut, summary="The progress of a deletion")
+def get_deletion(request: HttpRequest, deletion_id: str) -> DeletionOut:
+    return DeletionOut.model_validate(find(_visible(request), deletion_id, "deletion"))
 
 
 @router.get("/audit", response=Page[AuditOut], summary="The server's audit log, newest first")
@@ -56,6 +80,6 @@ def _visible(request: HttpRequest) -> DeletionQuerySet:
     return Deletion.objects.visible_to(principal.user).select_related("requested_by")
 
 
-def accepted(deletion: Deletion, response: HttpResponse) -> Status[s.DeletionOut]:
+def accepted(deletion: Deletion, response: HttpResponse) -> Status[DeletionOut]:
     response["Location"] = f"/api/v1/deletions/{deletion.pk}"
-    return Status(202, s.DeletionOut.model_validate(deletion))
+    return Status(202, DeletionOut.model_validate(deletion))

@@ -15,8 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from curation.projects.audit import record
-from curation.projects.models import Deletion, Project, Removable
+from curation.projects.models import AuditEntry, Deletion, Project, Removable
 from curation.projects.removal.erase import erase, models_from_top
 
 logger = logging.getLogger(__name__)
@@ -118,7 +117,7 @@ def _finish(deletion: Deletion) -> None:
     with transaction.atomic():
         open_one = _mine(deletion).filter(finished_at=None)
         if open_one.update(finished_at=timezone.now(), lease_until=None, error="") == 1:
-            record(
+            AuditEntry.record(
                 actor=deletion.requested_by,
                 project=Project.objects.filter(pk=deletion.project_id).first(),  # None: it was the project itself
                 action=f"{deletion.noun}.deleted",

@@ -5,8 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Deletion, Project, Scope
+from curation.projects.models import AuditEntry, Deletion, Project, Scope
 from curation.projects.removal.carry_out import send
 from curation.web.problems import Conflict, Invalid
 from curation.web.text.figures import counted
@@ -29,7 +28,7 @@ def archive_project(*, access: Access, archived: bool) -> Project:
         project.archived_at, project.version = timezone.now() if archived else None, project.version + 1
         project.save(update_fields=["archived_at", "version"])
         action = "project.archive" if archived else "project.unarchive"
-        record(actor=access.user, project=project, action=action, subject=project.slug)
+        access.record(action, project.slug)
     return project
 
 
@@ -57,6 +56,6 @@ def delete_project(*, access: Access, name: str) -> Deletion:
         )
         # Without a project: the entries of the project are deleted with it.
         data = {"id": str(project.pk), "name": project.name, "deletion": str(deletion.pk)}
-        record(actor=access.user, action="project.delete", subject=project.slug, data=data)
+        AuditEntry.record(actor=access.user, action="project.delete", subject=project.slug, data=data)
         transaction.on_commit(lambda: send(deletion.pk))
     return deletion

@@ -7,7 +7,7 @@ from django.db import transaction
 from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from curation.projects.audit import record
+from curation.projects.models import AuditEntry
 from curation.web.problems import Invalid
 
 RECOVERY_CODES = 10
@@ -37,7 +37,7 @@ def confirm(user: User, code: str) -> list[str]:
         accepted = device is not None and not has_second_factor(user) and device.verify_token(code)
         if accepted:
             TOTPDevice.objects.filter(pk=device.pk).update(confirmed=True)
-            record(actor=user, action="second_factor.enable", subject=user.username)
+            AuditEntry.record(actor=user, action="second_factor.enable", subject=user.username)
             return _new_codes(user)
     raise _wrong()
 
@@ -53,7 +53,9 @@ def verify(user: User, code: str) -> bool:
             return False
         if model is StaticDevice:
             left = StaticToken.objects.filter(device=device).count()
-            record(actor=user, action="second_factor.recover", subject=user.username, data={"codes_left": left})
+            AuditEntry.record(
+                actor=user, action="second_factor.recover", subject=user.username, data={"codes_left": left}
+            )
     return True
 
 
@@ -62,7 +64,7 @@ def renew_codes(user: User, code: str) -> list[str]:
     if not verify(user, code):
         raise _wrong()
     with transaction.atomic():
-        record(actor=user, action="second_factor.new_codes", subject=user.username)
+        AuditEntry.record(actor=user, action="second_factor.new_codes", subject=user.username)
         return _new_codes(user)
 
 
@@ -78,7 +80,7 @@ def remove(user: User, *, actor: User | None) -> None:
     with transaction.atomic():
         TOTPDevice.objects.filter(user=user).delete()
         StaticDevice.objects.filter(user=user).delete()
-        record(actor=actor, action="second_factor.disable", subject=user.username)
+        AuditEntry.record(actor=actor, action="second_factor.disable", subject=user.username)
 
 
 def _new_codes(user: User) -> list[str]:

@@ -10,9 +10,8 @@ from django.db import IntegrityError, transaction
 from django.utils.text import slugify
 
 from curation.projects.access import Access, may_create_projects
-from curation.projects.audit import record
 from curation.projects.members.change import require_person
-from curation.projects.models import Member, Project, Role, Scope
+from curation.projects.models import AuditEntry, Member, Project, Role, Scope
 from curation.projects.settings.dependents import SettingsPreview, apply_change, preview_change
 from curation.projects.settings.patch import Json, SettingChange, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
@@ -54,7 +53,7 @@ def create_project(*, user: User, slug: str | None, name: str) -> Project:
         with transaction.atomic():
             project = Project.objects.create(slug=slug, name=name)
             Member.objects.create(project=project, user=user, role=Role.ADMIN)
-            record(actor=user, project=project, action="project.create", subject=slug, data={"name": name})
+            AuditEntry.record(actor=user, project=project, action="project.create", subject=slug, data={"name": name})
     except IntegrityError:
         taken = f"The slug {slug!r} is taken; choose another."
         raise Conflict(taken, code="slug_taken", errors=[FieldError("slug", "is taken")]) from None
@@ -111,7 +110,7 @@ def change_project(
                 data["moved"] = [
                     {"before": move.before, "after": move.after, "samples": move.samples} for move in preview.moves
                 ]
-            record(actor=access.user, project=project, action="project.update", subject=project.slug, data=data)
+            access.record("project.update", project.slug, data)
     return ProjectChange(project, preview.changes)
 
 

@@ -21,9 +21,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from curation.projects.access import principal_of
-from curation.projects.audit import record
 from curation.projects.members.groups import apply_groups
-from curation.projects.models import Identity
+from curation.projects.models import AuditEntry, Identity
 from curation.web.text.storable import printable
 
 # In the session: the identity to link, until it is confirmed.
@@ -95,4 +94,4 @@ def _link(request: HttpRequest, user: User, pending: dict[str, Any]) -> HttpResp
 
 def add_identity(user: User, known: dict[str, str]) -> None:
     Identity.objects.create(user=user, **known)
-    record(actor=user, action="user.link", subject=user.username, data=known)
+    AuditEntry.record(actor=user, action="user.link", subject=user.username, data=known)

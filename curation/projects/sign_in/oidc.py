@@ -22,9 +22,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from curation.projects.audit import record
 from curation.projects.members.groups import apply_groups
-from curation.projects.models import Identity
+from curation.projects.models import AuditEntry, Identity
 from curation.projects.second_factor.devices import VERIFIED
 from curation.projects.sign_in.link import add_identity, ask_to_link
 from curation.web.text.storable import printable
@@ -235,5 +234,5 @@ def _new_user(username: str, email: str) -> User:
         reasons = " ".join(error.messages)
         raise SignInFailed(f"{settings.OIDC_NAME} gives you the name {username!r}. {reasons}") from None
     user.save()
-    record(actor=user, action="user.create", subject=username, data={"issuer": settings.OIDC_ISSUER})
+    AuditEntry.record(actor=user, action="user.create", subject=username, data={"issuer": settings.OIDC_ISSUER})
     return user

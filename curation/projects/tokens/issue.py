@@ -7,9 +7,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from curation.projects.access import Principal
-from curation.projects.audit import record
-from curation.projects.models import Scope, ServiceAccount, Token
-from curation.projects.tokens.auth import hash_of
+from curation.projects.models import AuditEntry, Scope, ServiceAccount, Token
+from curation.projects.sign_in.backend import hash_of
 from curation.web.ids import find
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotAuthenticated
 
@@ -110,7 +109,7 @@ def _record(principal: Principal, action: str, row: Token, service: ServiceAccou
     if service:
         data["service_account"] = service.user.get_username()
     project = service.project if service else None
-    record(actor=principal.user, project=project, action=action, subject=row.prefix, data=data)
+    AuditEntry.record(actor=principal.user, project=project, action=action, subject=row.prefix, data=data)
 
 
 def _refuse_wider(principal: Principal, scopes: Collection[str]) -> None:

@@ -1,12 +1,47 @@
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query, Router, Schema
+from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.review.agreement.disputes import DisputeList
+from curation.review.agreement.disputes import Dispute, DisputeList
 from curation.review.agreement.figures import figures_of
-from curation.review.agreement.schemas import AgreementOut, DisputeOut
-from curation.web.schemas import Page
+from curation.review.schemas import DecisionOut
+from curation.web.schemas import Ends, Out, Page
+
+
+class DisputeOut(Schema):
+    sample: str = Field(examples=["4711"])
+    version: int = Field(examples=[1])
+    may_keep: bool = Field(description="You are none of those who disagree, and may adjudicate.", examples=[True])
+    decisions: list[DecisionOut] = Field(description="The last one of each person.")
+
+    @classmethod
+    def of(cls, row: Dispute) -> "DisputeOut":
+        decisions = [DecisionOut.of(one) for one in row.decisions]
+        return cls(sample=str(row.sample.pk), version=row.sample.version, may_keep=row.may_keep, decisions=decisions)
+
+
+class FigureOut(Out):
+    """`value` is null where `too_few` samples were decided by two, or only one value occurs."""
+
+    of: str = Field(description="all, pair, reviewer or bucket", examples=["pair"])
+    names: list[str] = Field(examples=[["ada", "ben"]])
+    dimension: str = Field(description="outcome, kept (answer) or both", examples=["outcome"])
+    measure: str = Field(description="kappa (Cohen) or alpha (Krippendorff)", examples=["kappa"])
+    n: int = Field(validation_alias="agreement.n", examples=[42])
+    same: int = Field(validation_alias="agreement.same", examples=[36])
+    value: float | None = Field(validation_alias="agreement.value", examples=[0.71])
+    interval: Ends | None = Field(validation_alias="agreement.interval", description="95 %", examples=[[0.52, 0.9]])
+    too_few: bool = Field(validation_alias="agreement.too_few", examples=[False])
+    query: str = Field(
+        description="The list of its samples; empty for `kept`.", examples=["decided_by=ada&decided_by=ben"]
+    )
+
+
+class AgreementOut(Schema):
+    data: list[FigureOut]
+
 
 router = Router(tags=["review"])
 

@@ -18,8 +18,7 @@ from curation.projects.models import Member, Project, Scope
 from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.web.ids import id_number
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList, id_number
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted

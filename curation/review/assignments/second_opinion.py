@@ -11,8 +11,8 @@ from curation.notifications.notify import notify
 from curation.projects.access import Access
 from curation.projects.models import Member, Scope
 from curation.review.assignments.assign import member_who_reviews
-from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.opinions import ask_for_another, make_it_wait, sees_opinions
+from curation.review.decisions.state import emit_decided
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.samples.models import Sample, SampleStatus

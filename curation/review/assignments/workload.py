@@ -16,7 +16,7 @@ from curation.review.queue.pace import pace_of, start_of_day
 from curation.review.queue.reserved import not_decided
 from curation.samples.models import SampleStatus
 from curation.web.database.prepared import Prepared
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 

@@ -5,8 +5,7 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
 from curation.review.bulk.decide import BulkDecisionRow, decide_matching, decide_selected
-from curation.review.bulk.filters import BatchList
-from curation.review.bulk.undo import undo_bulk
+from curation.review.bulk.undo import BatchList, undo_bulk
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number

@@ -1,3 +1,5 @@
+"""The bulk actions of a project, and their undo."""
+
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -6,18 +8,29 @@ from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Now
 
 from curation.projects.access import Access
-from curation.review.decisions.emit import emit_decided
+from curation.projects.models import Scope
 from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.outcome import standing_approvals
-from curation.review.decisions.state import change, restored
+from curation.review.decisions.state import change, emit_decided, restored
 from curation.review.decisions.steps import DecisionStep, last_of_all
 from curation.review.decisions.undo import NOT_DECIDING, Undone, undo, undo_line
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
+from curation.web.lists.keyset import KeysetPage
+from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Conflict, NotFound
 from curation.web.text.figures import counted
 
 CHUNK = 1_000
+
+
+@named_list("batches", page="batch-list")
+class BatchList(ListParams):
+    """The project's bulk actions, the newest first. People who only review see their own."""
+
+    def rows(self, access: Access) -> KeysetPage[Batch]:
+        rows = Batch.objects.filter(project=access.project).select_related("reviewer")
+        return self.page(rows if access.may(Scope.RUN) else rows.filter(reviewer=access.user))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from django_htmx.http import trigger_client_event
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.bulk.decide import BulkDone, decide_matching, decide_selected
-from curation.review.bulk.filters import BatchList
-from curation.review.bulk.undo import undo_bulk
+from curation.review.bulk.undo import BatchList, undo_bulk
 from curation.review.workspace.responses import toast
 from curation.samples.list.filters import SampleList
 from curation.web.ids import number

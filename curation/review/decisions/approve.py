@@ -13,12 +13,12 @@ from curation.duels.prompts.sessions import COLUMNS, Sessions, SharedText
 from curation.review.decisions.outcome import AnsweredSide, kept_side, latest_revisions, reference_answer
 from curation.review.models import Decision, Pick
 from curation.samples.models import SampleKind
-from curation.samples.scans.store import scan_texts
+from curation.samples.scans import scan_texts
 from curation.trajectories.models import TrajectoryText
 from curation.trajectories.recorded import RecordedTexts
-from curation.web.database.json_columns import read_column
 from curation.web.database.prepared import Prepared
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
+from curation.web.text.storable import read_column
 from judging.answers.digest import answer_sha256
 from judging.scan.scan import rule_set_version, texts_of
 

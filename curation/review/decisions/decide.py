@@ -9,15 +9,21 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from curation.labels.required import refuse_unanswered
+from curation.labels.models import refuse_unanswered
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.review.decisions.approve import name_approved_texts
-from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.marks import trim_session
 from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
-from curation.review.decisions.state import change, fields_after, log_line, refuse_errors, refuse_stale_version
+from curation.review.decisions.state import (
+    change,
+    emit_decided,
+    fields_after,
+    log_line,
+    refuse_errors,
+    refuse_stale_version,
+)
 from curation.review.models import DECIDING, Action, Decision, Lease
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant

@@ -10,7 +10,7 @@ from curation.duels.models import Duel, Opponent
 from curation.review.decisions.outcome import AnsweredSide, latest_revisions, reference_answer
 from curation.review.models import Clearance, Pick
 from curation.samples.models import SCANNED, Sample, SampleStatus
-from curation.samples.scans.store import scan_texts, text_sha256
+from curation.samples.scans import scan_texts, text_sha256
 from curation.samples.scores.save import scanned_flags
 from curation.trajectories.models import TrajectoryText
 from judging.scan.rules import Kind

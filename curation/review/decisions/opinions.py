@@ -32,9 +32,8 @@ def opinions_needed(sample: Sample, review: Review) -> int:
 
 
 def _needed_by_rule(sample: Sample, review: Review) -> int:
-    if review.overlap == 1 or review.overlap_on == "all":
-        return review.overlap
-    return review.overlap if sample.bucket == Bucket.REFINED or sample.flags & Flag.FLIP else 1
+    is_doubtful = sample.bucket == Bucket.REFINED or sample.flags & Flag.FLIP
+    return review.overlap if review.overlap_on == "all" or is_doubtful else 1
 
 
 def sees_opinions(access: Access) -> bool:
@@ -93,13 +92,12 @@ def enter_opinion(line: Decision, access: Access, review: Review) -> dict[str, o
         return {}
     if line.action == Action.QUEUE:
         return next_round(sample)
-    others = [row for row in opinions_of(sample) if row.reviewer_id != access.user.pk]
     if sample.disputed and sees_opinions(access):
         _refuse_party(sample, access)
         publish_revision(line, line.revision)
         return next_round(sample)
     line.round = sample.round
-    given = [*others, line]
+    given = [*(row for row in opinions_of(sample) if row.reviewer_id != access.user.pk), line]
     agree = len({outcome_of(row) for row in given}) == 1
     if len(given) >= needed and agree:
         publish_revision(line, line.revision)
@@ -172,8 +170,7 @@ def settle_without_request(sample: Sample, review: Review) -> Decision | None:
         line.before = {name: value for name, value in line.before.items() if name not in OF_SEVERAL}
     publish_revision(line, line.revision)
     line.save(update_fields=["settles", "round", "before"])
-    leak = bool(sample.flags & LEAKS)
-    decided = fields_after(line.action, line.reviewer_id, leak=leak, at=line.created_at)
+    decided = fields_after(line.action, line.reviewer_id, leak=bool(sample.flags & LEAKS), at=line.created_at)
     change(sample, **decided, **next_round(sample))
     return line
 

@@ -13,7 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Sample
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.answers.digest import answer_sha256
 from judging.messages import ToolCall, content_of, message_text
 

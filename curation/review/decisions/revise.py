@@ -12,11 +12,17 @@ from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.review.decisions.drafts import MAX_TEXT, clear_draft
-from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
-from curation.review.decisions.state import UNDECIDED, change, log_line, refuse_errors, refuse_stale_version
+from curation.review.decisions.state import (
+    UNDECIDED,
+    change,
+    emit_decided,
+    log_line,
+    refuse_errors,
+    refuse_stale_version,
+)
 from curation.review.models import Action, Decision, Pick, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
 from curation.review.queue.seats import LEFT, RIGHT, hides_sides, pick_of, seats_meant

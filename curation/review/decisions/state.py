@@ -1,17 +1,23 @@
-"""The fields of a sample that decisions change, their copy in the log for an undo, and the refusal of a stale
-version."""
+"""The fields of a sample that decisions change, their copy in the log for an undo, the refusal of a stale version, and
+the signal and the event of decided samples.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NotRequired, TypedDict
 
+from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from curation.projects.access import Access
+from curation.projects.models import Project
 from curation.review.models import STATUS_AFTER, Action, Decision, Pick
 from curation.samples.models import Sample, SampleKind, SampleStatus
+from curation.web.ids import IdList
 from curation.web.problems import FieldError, Invalid, Stale
+from curation.webhooks.emit import emit_each
+from curation.webhooks.models import WebhookEvent
 
 
 class Before(TypedDict):
@@ -32,6 +38,8 @@ class Before(TypedDict):
 
 # The parts of `Before` that are about several people.
 OF_SEVERAL: Final = ("opinions", "disputed", "round")
+# Sent with the `lines` of the log, in their transaction.
+decided = Signal()
 
 
 def log_line(
@@ -128,3 +136,24 @@ def stale(sample: Sample, *, given: int | str) -> Stale:
         f"{sample.version}, {sample.get_status_display().lower()}{who}. Nothing was overwritten.",
         current={"version": sample.version, "status": sample.status, "decided_by": by, "decided_at": at},
     )
+
+
+def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
+    """Emit `review.decided` for these lines of the log, after their samples were changed. Needs a transaction."""
+
+    def data() -> Iterable[dict[str, object]]:
+        ids = IdList([line.sample_id for line in lines])
+        status = dict(Sample.objects.filter(pk__in=ids).values_list("pk", "status"))
+        for line in lines:
+            yield {
+                "sample": str(line.sample_id),
+                "decision": str(line.pk),
+                "action": line.action,
+                "status": status[line.sample_id],
+                "waits": not line.settles,
+                "batch": line.batch or None,
+            }
+
+    if lines:
+        decided.send(Decision, lines=lines)
+        emit_each(project, WebhookEvent.REVIEW_DECIDED, data)

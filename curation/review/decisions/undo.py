@@ -9,12 +9,11 @@ from django.db.models import Q
 
 from curation.projects.access import Access
 from curation.review.decisions.drafts import save_draft
-from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.marks import restore_marks
 from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision
 from curation.review.decisions.revise import flags_after
-from curation.review.decisions.state import change, log_line, restored, stale
+from curation.review.decisions.state import change, emit_decided, log_line, restored, stale
 from curation.review.models import IMPORTED, Action, Decision, Draft, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.review.queue.seats import names_side

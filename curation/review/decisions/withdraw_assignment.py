@@ -10,9 +10,9 @@ from curation.assignments.models import AssignedSample, Assignment
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
-from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import settle_without_request
+from curation.review.decisions.state import emit_decided
 from curation.review.models import Decision
 from curation.review.queue.lease import lock_sample
 from curation.samples.models import Sample, SampleStatus

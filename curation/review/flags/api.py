@@ -6,8 +6,7 @@ from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.review.flags.filters import FlagList
-from curation.review.flags.resolve import resolve_flags
+from curation.review.flags.resolve import FlagList, resolve_flags
 from curation.samples.list.api import enter_sample
 from curation.web.schemas import Id, Out, Page, Strict, Username
 

@@ -1,16 +1,45 @@
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
 from django.db import transaction
 from django.urls import reverse
+from pydantic import Field
 
 from curation.notifications.models import NotificationKind
 from curation.notifications.notify import notify, notify_mentioned
 from curation.projects.access import Access
 from curation.review.decisions.decide import MAX_COMMENT
 from curation.review.decisions.state import refuse_errors
-from curation.review.flags.filters import flags_of
-from curation.review.models import Decision, FlagResolution
+from curation.review.models import Action, Decision, DecisionQuerySet, FlagResolution
 from curation.review.queue.lease import lock_sample
+from curation.web.lists.filters import Words, ids_of
+from curation.web.lists.keyset import KeysetPage
+from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Conflict, FieldError
 from curation.web.text.storable import text_errors
+
+
+@named_list("flags", page="flag-list")
+class FlagList(ListParams):
+    """Flags that nobody has undone, the newest first."""
+
+    lookups: ClassVar[Mapping[str, str]] = {"sample": "sample_id", "reviewer": "reviewer__username"}
+
+    state: Literal["open", "resolved", "all"] = "open"
+    sample: Annotated[Words, ids_of("sample")] = ()
+    reviewer: Words = Field(default=(), description="Usernames of those who flagged.")
+
+    def rows(self, access: Access) -> KeysetPage[Decision]:
+        rows = self.narrow(flags_of(access))
+        if self.state != "all":
+            rows = rows.filter(resolution__isnull=self.state == "open")
+        return self.page(rows.select_related("reviewer", "sample", "resolution__resolved_by"))
+
+
+def flags_of(access: Access) -> DecisionQuerySet:
+    """Return the project's flags that are not undone. They are few, so they are found by their own index."""
+    flags: DecisionQuerySet = Decision.objects.of(access.project).filter(action=Action.FLAG).not_undone()
+    return flags
 
 
 def resolve_flags(*, access: Access, sample_id: int, note: str) -> list[Decision]:

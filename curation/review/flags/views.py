@@ -4,8 +4,7 @@ from django.shortcuts import redirect, render
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.flags.filters import FlagList, flags_of
-from curation.review.flags.resolve import resolve_flags
+from curation.review.flags.resolve import FlagList, flags_of, resolve_flags
 from curation.review.workspace.navigation import location_of, page_url
 from curation.web.lists.pages import Tab, list_context
 

@@ -7,7 +7,6 @@ import numpy as np
 from django.db import transaction
 
 from curation.guarantees.models import Audit, Guarantee
-from curation.projects import audit as log
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.review.guarantees.carry_out import approvable, rows_above, soon
@@ -60,13 +59,8 @@ def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> 
         values = {"reviewer": access.user, "action": Action.APPROVE, "reason": f"guarantee {guarantee.pk}"}
         Batch.objects.create(project=access.project, key=guarantee.batch, **values)
         data = {"audit": str(audit.pk), "threshold": level.threshold, "samples": guarantee.samples}
-        log.record(
-            actor=access.user,
-            action="guarantee.create",
-            subject=str(guarantee.pk),
-            project=access.project,
-            data=data | {"alpha": audit.alpha, "delta": audit.delta, "set_sha256": audit.set_sha256},
-        )
+        proven = {"alpha": audit.alpha, "delta": audit.delta, "set_sha256": audit.set_sha256}
+        access.record("guarantee.create", str(guarantee.pk), data | proven)
         transaction.on_commit(soon(guarantee.pk))
     return guarantee
 

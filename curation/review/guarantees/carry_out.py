@@ -15,15 +15,14 @@ from django.db.models.functions import Now
 
 from curation.guarantees.models import Draw, Guarantee
 from curation.review.decisions.approve import name_approved_texts
-from curation.review.decisions.emit import emit_decided
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.state import fields_after, log_line
+from curation.review.decisions.state import emit_decided, fields_after, log_line
 from curation.review.guarantees.proof import proof_of
 from curation.review.guarantees.sets import HELD, Rows, not_held, unpacked
 from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, withdraw_guarantee
 from curation.review.models import Action, Batch, Decision, Lease
 from curation.samples.models import Sample, SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.scan.scan import rule_set_version
 
 # A request works so long itself, then workers go on.

@@ -9,7 +9,6 @@ from django.db import transaction
 
 from curation.guarantees.models import Audit, AuditSet, Draw
 from curation.labels.models import Question
-from curation.projects import audit as log
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Scope
 from curation.review.decisions.approve import name_approved_texts
@@ -59,13 +58,7 @@ def draw_audit(access: Access, audit: Audit) -> None:
         # Those of extensions too, before anybody can change their text.
         write_draws(access, audit, drawn_from(found.rows, audit.size * (1 + audit.extensions), audit.seed))
         names = ("filter", "score", "size", "extensions", "alpha", "delta", "cluster", "set_sha256")
-        log.record(
-            actor=access.user,
-            action="audit.create",
-            subject=str(audit),
-            project=access.project,
-            data={name: getattr(audit, name) for name in names},
-        )
+        access.record("audit.create", str(audit), {name: getattr(audit, name) for name in names})
 
 
 def write_draws(access: Access, audit: Audit, drawn: Rows, **values: Any) -> None:
@@ -108,8 +101,7 @@ def extend_audit(access: Access, audit: Audit) -> None:
             )
         audit.drawn = now.drawn + now.size
         Audit.objects.filter(pk=audit.pk).update(drawn=audit.drawn)
-        data = {"drawn": audit.drawn}
-        log.record(actor=access.user, action="audit.extend", subject=str(audit), project=access.project, data=data)
+        access.record("audit.extend", str(audit), {"drawn": audit.drawn})
 
 
 def _spent_before(audit: Audit, rows: Rows) -> float:

@@ -13,7 +13,7 @@ from curation.review.decisions.opinions import outcome_of
 from curation.review.models import DECIDING, Action, Decision
 from curation.review.queue.pace import median_seconds
 from curation.samples.models import Sample, SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.schemas import out
 from curation.web.text.figures import percent
 from judging.statistics.guarantee import Noise, SetLevel, expected, holds, levels_of, noise, proven, wealth, with_looks

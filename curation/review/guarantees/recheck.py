@@ -7,13 +7,13 @@ from django.db import transaction
 from django.dispatch import receiver
 
 from curation.guarantees.models import Guarantee
-from curation.review.decisions.emit import decided
+from curation.review.decisions.state import decided
 from curation.review.guarantees.carry_out import soon
 from curation.review.guarantees.proof import alive_of, proof_of
 from curation.review.guarantees.withdraw import withdraw_guarantee
 from curation.review.models import Decision
 from curation.web.database.prepared import Prepared
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 # Every decision makes this query, and few are about a drawn sample.
 _first_about = Prepared(

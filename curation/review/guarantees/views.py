@@ -1,5 +1,6 @@
 """The page Guarantee: draw an audit, see its proof, approve and withdraw."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -10,9 +11,8 @@ from curation.guarantees.models import Audit
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.guarantees.approve import approve_unseen
-from curation.review.guarantees.charts import share_chart
 from curation.review.guarantees.draw import extend_audit
-from curation.review.guarantees.proof import proof_of
+from curation.review.guarantees.proof import Point, proof_of
 from curation.review.guarantees.resource import (
     audits,
     guarantee_values,
@@ -23,6 +23,7 @@ from curation.review.guarantees.resource import (
 from curation.review.guarantees.schemas import AuditIn, GuaranteeIn
 from curation.review.queue.take import open_count
 from curation.samples.list.filters import SampleFilter
+from curation.web.charts import Figure, axis, color, figure, lines, vertical_line
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from curation.web.schema_form import SchemaForm
@@ -109,3 +110,18 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
         "several": several_audits(audit),
         "approve_form": ApproveForm(),
     }
+
+
+def share_chart(curve: Sequence[Point], alpha: float) -> Figure:
+    """The share of the unseen samples by the tolerated share of errors, both in percent; a line marks the audit's."""
+    x = [100 * one.at for one in curve]
+    traces = [
+        lines("proven", x, [100 * one.proven for one in curve], "%", line={"color": color("chart-1")}),
+        lines("expected", x, [100 * one.expected for one in curve], "%", line={"color": color("chart-2")}),
+    ]
+    return figure(
+        traces,
+        xaxis=axis("tolerated share of errors α, %", rangemode="tozero", fixedrange=True),
+        yaxis=axis("approved unseen, %", range=[-3, 103], fixedrange=True),
+        shapes=[vertical_line(100 * alpha, dash="dash")],
+    )

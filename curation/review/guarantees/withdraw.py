@@ -7,15 +7,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from curation.guarantees.models import Draw, Guarantee
-from curation.projects import audit as log
 from curation.projects.access import Access
-from curation.projects.models import Role
-from curation.review.decisions.emit import emit_decided
-from curation.review.decisions.state import Before, restored
+from curation.projects.models import AuditEntry, Role
+from curation.review.decisions.state import Before, emit_decided, restored
 from curation.review.decisions.undo import undo_line
 from curation.review.models import SETTLING, Action, Batch, Decision
 from curation.samples.models import Sample, SampleStatus
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 
 CHUNK = 1_000
 
@@ -30,7 +28,7 @@ def withdraw_guarantee(guarantee: Guarantee, *, by: Access | None, reason: str) 
     # The samples that it kept for people are as all others now.
     Draw.objects.filter(guarantee=guarantee, sample__status=SampleStatus.PENDING).delete()
     data, subject = {"reason": reason}, str(guarantee.pk)
-    log.record(actor=user, action="guarantee.withdraw", subject=subject, project=guarantee.project, data=data)
+    AuditEntry.record(actor=user, action="guarantee.withdraw", subject=subject, project=guarantee.project, data=data)
     return True
 
 

@@ -15,7 +15,7 @@ from curation.review.imports.content import ImportedRow
 from curation.review.models import Action, Decision
 from curation.runs.models import Run
 from curation.samples.models import Sample
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.messages import Message, without_calls
 
 

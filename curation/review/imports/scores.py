@@ -15,7 +15,7 @@ from curation.imports.sources.rows import RowRefused, SourceError, SourceRow
 from curation.projects.settings.document import ProjectSettings
 from curation.review.imports.content import read_metrics, read_reason, read_score
 from curation.samples.models import Sample, flag_names
-from curation.samples.scores.priority import priority_of
+from curation.samples.scores.order import priority_of
 from judging.panel.buckets import Thresholds, bucket_for
 
 LAYOUT = "scores of duels (score, metrics)"

@@ -11,10 +11,10 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.documents import DocumentReader, DocumentRow
+from curation.imports.layouts.account import DocumentReading
 from curation.imports.layouts.images import Beside, read_images
 from curation.imports.layouts.messages.calls import with_tools
 from curation.imports.layouts.messages.write import messages_of
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.override import overridden

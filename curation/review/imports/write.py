@@ -25,9 +25,9 @@ from curation.review.imports.labels import Completed, pair_rows
 from curation.review.imports.scores import imported_bucket, imported_priority
 from curation.review.models import import_batch
 from curation.samples.models import UNSCORED, Flag, Sample, SampleKind, SampleText
-from curation.samples.scans.store import scan_texts
+from curation.samples.scans import scan_texts
 from curation.samples.scores.save import SampleRow, scanned_flags, upsert_samples
-from curation.web.lists.id_list import IdList, KeyList
+from curation.web.ids import IdList, KeyList
 from curation.web.text.storable import storable
 from judging.answers.digest import answer_sha256
 from judging.answers.facts import answer_facts

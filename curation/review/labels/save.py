@@ -10,7 +10,7 @@ from curation.projects.access import Access
 from curation.review.decisions.state import refuse_errors, refuse_stale_version
 from curation.review.queue.lease import lock_sample, own_lease
 from curation.review.queue.seats import LEFT, RIGHT, hides_sides, place_of, shown_seats
-from curation.review.workspace.spans import FIELDS, NEWEST, SIDES, text_of
+from curation.review.workspace.labels import FIELDS, NEWEST, SIDES, text_of
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Sample, SampleKind
 from curation.web.problems import FieldError

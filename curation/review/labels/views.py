@@ -12,13 +12,12 @@ from curation.review.labels.save import field_of, save_labels, shown_value
 from curation.review.pages.views import sample_of
 from curation.review.queue.lease import own_lease
 from curation.review.workspace.detail import detail_of
-from curation.review.workspace.labels import label_panel
+from curation.review.workspace.labels import NEWEST, label_panel, text_of, turn_texts
 from curation.review.workspace.navigation import sample_url
 from curation.review.workspace.responses import announce
-from curation.review.workspace.spans import NEWEST, text_of, turn_texts
 from curation.review.workspace.workspace import answers_shown
 from curation.samples.models import Sample, SampleKind
-from curation.web.http.etag import posted_version
+from curation.web.http.pages import posted_version
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, Problem
 

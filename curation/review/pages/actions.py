@@ -29,8 +29,8 @@ from curation.review.workspace.responses import announce, show, show_next, show_
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
-from curation.trajectories.session.states import labels_hidden, states_of
-from curation.web.http.etag import posted_version
+from curation.trajectories.session.shown import labels_hidden, states_of
+from curation.web.http.pages import posted_version
 from curation.web.ids import number
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Problem, Stale
 from curation.web.text.figures import counted

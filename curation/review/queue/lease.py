@@ -1,14 +1,19 @@
-"""Leases: claim a sample, keep it while it is open, give it back. A lapsed lease is free for the next reviewer."""
+"""Leases: claim a sample, keep it while it is open, give it back. A lapsed lease is free for the next reviewer, and so
+is the lease of a person who may not review any more.
+"""
 
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 
 from curation.projects.access import Access
-from curation.projects.models import Project
+from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Scope
 from curation.review.models import Lease
 from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
@@ -115,6 +120,17 @@ def holder_of(sample_id: int, *, other_than: User | None = None) -> User | None:
 def held_by_other(sample_id: int, holder: User | None) -> Conflict:
     name = holder.get_username() if holder else "someone else"
     return Conflict(f"Sample {sample_id} is in review by {name}.", code="leased", current={"in_review_by": name})
+
+
+@receiver(post_save, sender=Member)
+def release_after_change(instance: Member, **kwargs: Any) -> None:
+    if Scope.REVIEW not in SCOPES_OF_ROLE[instance.role]:
+        release_after_removal(instance)
+
+
+@receiver(post_delete, sender=Member)
+def release_after_removal(instance: Member, **kwargs: Any) -> None:
+    give_back(Lease.objects.filter(reviewer=instance.user_id, sample__project=instance.project_id))
 
 
 _on_sample = Prepared(lambda sample: Lease.objects.filter(sample=sample, seat=0), sample=int)

@@ -109,10 +109,11 @@ def take_next(
     """
     wanted = wanted or SampleFilter()
     refuse_hidden(access, wanted)
-    rows = wanted.apply(Sample.objects.of(access.project).filter(status=SampleStatus.PENDING))
-    offered, plain = _offered(access.project, wanted, order), _is_plain(wanted, order)
+    opened = wanted.apply(_undecided(access.project)) if resume else None
+    rows = _offered(access.project, wanted, order)
     with transaction.atomic():
-        claimed = (_claim_open(rows, access) if resume else None) or _claim_first(offered, access, order, plain=plain)
+        claimed = _claim_open(opened, access) if opened is not None else None
+        claimed = claimed or _claim_first(rows, access, order)
     if claimed is None:
         return None
     # The whole row is read after the transaction: on SQLite every other writer waits for its end.
@@ -127,9 +128,9 @@ def take_ahead(*, access: Access, order: Order, wanted: SampleFilter) -> Taken |
     refuse_hidden(access, wanted)
     if open_count(access.project, access.user.pk) < AHEAD_FROM or _own_ahead(access).count() >= MOST_AHEAD:
         return None
-    rows, plain = _offered(access.project, wanted, order), _is_plain(wanted, order)
+    rows = _offered(access.project, wanted, order)
     with transaction.atomic():
-        claimed = _claim_first(rows, access, order, plain=plain, ahead=True)
+        claimed = _claim_first(rows, access, order, ahead=True)
     sample = _shown.first(sample=claimed[0].sample_id) if claimed else None
     return Taken(sample, claimed[0], claimed[1]) if claimed and sample else None
 
@@ -146,30 +147,32 @@ def _own_ahead(access: Access) -> QuerySet[Lease]:
 def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
     """The sample that the caller has open in this queue; nothing is claimed or extended."""
     refuse_hidden(access, wanted)
-    rows = wanted.apply(Sample.objects.of(access.project).filter(status=SampleStatus.PENDING))
+    rows = wanted.apply(_undecided(access.project))
     own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), ahead=False, sample__in=rows)
     lease = own.order_by("-created_at").first()
     sample = _shown.first(sample=lease.sample_id) if lease else None
     return Taken(sample, lease, skipped_before=False) if lease and sample else None
 
 
-def _offered(project: Project, wanted: SampleFilter, order: Order) -> SampleQuerySet:
+def _undecided(project: Project) -> SampleQuerySet:
+    return Sample.objects.of(project).filter(status=SampleStatus.PENDING)
+
+
+def _offered(project: Project, wanted: SampleFilter, order: Order) -> SampleQuerySet | None:
     """The undecided samples of a filter that nobody has open: found by its index if they are few, else in the order of
-    the queue."""
-    rows = Sample.objects.of(project).filter(status=SampleStatus.PENDING, **UNLEASED)
+    the queue. None stands for all of them in the usual order: nearly every call asks for these, by prepared reads."""
+    if order == "borderline" and wanted.is_empty():
+        return None
+    rows = _undecided(project).filter(**UNLEASED)
     return page_rows(rows, wanted.clauses(rows), sort=COLUMNS[order])
 
 
-def _is_plain(wanted: SampleFilter, order: Order) -> bool:
-    return order == "borderline" and wanted.is_empty()
-
-
 def _claim_first(
-    rows: SampleQuerySet, access: Access, order: Order, *, plain: bool, ahead: bool = False
+    rows: SampleQuerySet | None, access: Access, order: Order, *, ahead: bool = False
 ) -> tuple[Lease, bool] | None:
     free_lapsed()
     for _ in range(ROUNDS):
-        found, skipped = _first(rows, access, order, plain=plain)
+        found, skipped = _first(rows, access, order)
         if found is None:
             return None
         lease = claim(found, access, ahead=ahead)
@@ -192,23 +195,21 @@ def _claim_open(rows: SampleQuerySet, access: Access) -> tuple[Lease, bool] | No
     return (lease, False) if lease else None
 
 
-def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -> tuple[Sample | None, bool]:
-    """The first free sample in this order, locked, and whether the caller has skipped it before.
-
-    `plain` means all undecided samples in the usual order, which nearly every call asks for.
-    """
+def _first(rows: SampleQuerySet | None, access: Access, order: Order) -> tuple[Sample | None, bool]:
+    """The first free sample in this order, locked, and whether the caller has skipped it before."""
     reviewer = access.user.pk
-    drawn = _first_drawn(rows, access, plain=plain)
+    drawn = _first_drawn(rows, access)
     if drawn is not None:
         return drawn, False
-    if plain:
+    if rows is None:
         own = _next_assigned.first(project=access.project.pk, reviewer=reviewer)
         fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
         if fresh is not None:
             return fresh, False
-    free, skips = undecided_by(_free(rows), reviewer), _skips(reviewer)
+    unleased = _undecided(access.project).filter(**UNLEASED) if rows is None else rows
+    free, skips = undecided_by(_free(unleased), reviewer), _skips(reviewer)
     mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
-    parts = [others] if plain else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
+    parts = [others] if rows is None else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]
     for part in parts:
         fresh = _in_order(part.filter(~Exists(skips)), access.project, order)
         if fresh is not None:
@@ -218,14 +219,14 @@ def _first(rows: SampleQuerySet, access: Access, order: Order, *, plain: bool) -
     return offered.filter(Exists(skips)).order_by(last_skip).first(), True
 
 
-def _first_drawn(rows: SampleQuerySet, access: Access, *, plain: bool) -> Sample | None:
+def _first_drawn(rows: SampleQuerySet | None, access: Access) -> Sample | None:
     """The next sample of an audit, as often as the project wants one; reviewers do not learn that it is one."""
     share = access.project.settings.review.audit_share
     if secrets.randbelow(1_000_000) >= share * 1_000_000:
         return None
     project, reviewer = access.project.pk, access.user.pk
     found = _next_drawn.first(project=project, reviewer=reviewer)
-    if found is None or plain:
+    if found is None or rows is None:
         return found
     return _drawn(project, reviewer).filter(pk__in=rows.order_by().values("pk")).first()
 

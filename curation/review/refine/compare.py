@@ -12,11 +12,10 @@ from curation.duels.params import panel_of
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.review.models import Revision, Suggestion, TextScore
 from curation.review.refine.params import PanelParams
-from curation.runs.calls.delimiters import delimiter_secret
-from curation.runs.calls.targets import targets_named
+from curation.runs.calls.targets import delimiter_secret, targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.storable import storable
 from judging.panel.parsing import ParsedVerdict, parse_verdict
 from judging.panel.prompt import judge_messages

@@ -9,7 +9,7 @@ from curation.duels.rubric import complete
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelRules, rules
 from curation.duels.score.readings import MARK
-from curation.projects import audit
+from curation.projects.models import AuditEntry
 from curation.review.decisions.outcome import latest_revision
 from curation.review.decisions.revise import add_revision
 from curation.review.decisions.state import change
@@ -147,7 +147,9 @@ def _queue(run: Run, row: Suggestion) -> str:
     row.revision = revision
     TextScore.objects.filter(suggestion=row).update(revision=revision)
     data = {"revision": revision.pk, "number": revision.number, "of": revision.of, "model": row.model, "run": run.pk}
-    audit.record(actor=run.created_by, action="sample.revise", subject=str(sample.pk), project=run.project, data=data)
+    AuditEntry.record(
+        actor=run.created_by, action="sample.revise", subject=str(sample.pk), project=run.project, data=data
+    )
     return ""
 
 

@@ -17,16 +17,15 @@ from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.review.models import Pick, Revision, Suggestion
 from curation.review.refine.params import RefineParams
-from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import Answered
-from curation.runs.calls.targets import call_params, run_instructions, run_target
+from curation.runs.calls.targets import call_params, delimiter_secret, run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleKind, SampleQuerySet, SampleStatus
-from curation.samples.scans.store import scan_texts
+from curation.samples.scans import scan_texts
 from curation.samples.scores.save import scanned_flags
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.storable import storable
 from judging.answers.read import FORMAT_REFUSALS, format_refusal
 from judging.panel.neutral import neutralise

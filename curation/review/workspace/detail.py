@@ -1,15 +1,23 @@
-"""One sample's answers with their facts and revisions, for the page, the panel and REST."""
+"""One sample's answers with their facts and revisions, and the messages before its turn with the tools that they may
+call, for the page, the panel and REST.
+"""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from curation.duels.models import Answer, Duel, Opponent
+from django.utils.safestring import SafeString
+
+from curation.duels.models import Answer, Duel, Opponent, PromptText
 from curation.projects.settings.data import OF_TURNS, Words
 from curation.review.decisions.outcome import LatestRevision, latest_revisions
 from curation.review.decisions.revise import reference_text
 from curation.review.models import Pick
 from curation.samples.models import Sample
 from curation.web.database.prepared import Prepared
-from curation.web.text.markup import Span
+from curation.web.text.chat import Chat
+from curation.web.text.markup import Span, marked, scan_marks
+from curation.web.text.transcript import Recorded, Source, TurnPosition
 from judging.answers.facts import answer_facts
 
 CHARACTERS_PER_TOKEN = 4
@@ -138,3 +146,31 @@ def _answer(side: Pick, label: str, row: Answer, latest: dict[str, LatestRevisio
         leak_score=row.leak_score if linted else None,
         leak_spans=tuple(row.leak_spans) if linted else (),
     )
+
+
+# Prefix of the ids of the marks in the tools.
+TOOLS_PREFIX = "scan-tools"
+
+
+class History(Chat):
+    """The history as imported, with the definitions of its tools."""
+
+    def __init__(
+        self, messages: Sequence[Recorded], tools: Sequence[Recorded], source: Source, *, at: TurnPosition | None
+    ) -> None:
+        super().__init__(messages, source, at=at)
+        self.tools = tools
+
+    @property
+    def tools_html(self) -> SafeString:
+        """The definitions as JSON, with the findings of the scan marked."""
+        shown = json.dumps(self.tools, indent=1, ensure_ascii=False)
+        return marked(shown, scan_marks(self.tools, shown, TOOLS_PREFIX))
+
+
+def history_of(sample: Sample, *, at: TurnPosition | None = None) -> History:
+    """Return the sample's history, to be opened at `at`; it is empty for a sample without a duel."""
+    found = PromptText.objects.filter(prompt__duels__sample=sample).select_related("session").first()
+    urls = ("history-window", "history-turn", "history-find", "history-raw")
+    history, tools = (found.history, found.tools) if found else ((), ())
+    return History(history, tools, Source(sample.pk, "turn", *urls), at=at)

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.review.decisions.findings import CHALLENGER, TextFinding, findings_of
-from curation.review.workspace.history import TOOLS_PREFIX, History
+from curation.review.workspace.detail import TOOLS_PREFIX, History
 from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.conversation import StepConversation
 from curation.trajectories.session.shown import Shown

@@ -1,4 +1,6 @@
-"""The questions of a project on the page of a sample: the reader's own answers, and after the decision everybody's."""
+"""The questions of a project on the page of a sample: the own answers of the reader, the answers of everybody after the
+decision, and the texts that a span can be about.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,11 +8,53 @@ from dataclasses import dataclass
 from curation.labels.models import Label, Question, QuestionKind
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.review.models import Lease
+from curation.review.decisions.outcome import latest_revisions
+from curation.review.decisions.revise import original_text
+from curation.review.models import Lease, Pick, Revision
 from curation.review.queue.seats import Seats, place_of, shown_seats
-from curation.review.workspace.spans import SIDES, text_of
 from curation.samples.models import Sample, SampleKind
+from curation.trajectories.models import TrajectoryText
+from curation.web.ids import id_number, number
+from curation.web.problems import Invalid
 from curation.web.text.markup import with_signs
+
+# The sides of a duel as spans name them.
+SIDES = {"challenger": Pick.CHALLENGER, "king": Pick.KING}
+FIELDS = {pick: name for name, pick in SIDES.items()}
+# No revision named: the newest text. `None` names the text as recorded.
+NEWEST = object()
+
+
+def text_of(sample: Sample, field: str, revision: object, reader: int) -> tuple[str, str | None] | None:
+    """The text that a span of this reader (a user's id) is about, and the id of its revision; None where the sample has
+    no such text, or where only another person sees it."""
+    if sample.kind == SampleKind.TRAJECTORY:
+        name, _, index = field.partition(":")
+        turns, at = turn_texts(sample), number(index)
+        if name != "turn" or at is None or at >= len(turns) or revision not in (NEWEST, None):
+            return None
+        return turns[at], None
+    side = SIDES.get(field)
+    if side is None:
+        return None
+    latest = latest_revisions([sample.pk], reader=reader).get(sample.pk, {}).get(side) if revision is NEWEST else None
+    if latest is not None:
+        return latest.text, str(latest.pk)
+    if revision in (NEWEST, None):
+        try:
+            return original_text(sample, side), None
+        except Invalid:
+            return None
+    pk = id_number(revision) if isinstance(revision, str) else None
+    row = Revision.objects.seen_by(reader).filter(sample=sample, of=side, pk=pk or 0).first()
+    return (row.text, str(row.pk)) if row else None
+
+
+def turn_texts(sample: Sample) -> list[str]:
+    """The turns of a trajectory's sample; `turn:N` names one."""
+    text = TrajectoryText.objects.only("steps").filter(trajectory__sample=sample).first()
+    return [turn["text"] for turn in text.turns] if text else []
+
 
 # In a dialog no other keys act, so every choice has one, as far as they reach.
 KEYS = "1234567890qwertyuiopasdfghjkvbnm"

@@ -33,7 +33,7 @@ class Location:
     @property
     def conditions(self) -> str:
         """The queue's filter in words, empty if it has none."""
-        return wanted_of(self.query).words() if self.queue else ""
+        return wanted_of(self.query).words() if self.query else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,13 +137,14 @@ def show(request: HttpRequest, access: Access, space: Workspace, *, status: int 
 def workspace_context(access: Access, space: Workspace) -> dict[str, object]:
     in_queue = space.location.queue and not space.location.looking_back
     order = order_of(space.location.query) if space.location.queue else ""
-    slug, pk = access.project.slug, space.sample.pk
+    slug, pk, settings = access.project.slug, space.sample.pk, access.project.settings
     context: dict[str, object] = {
         "space": space,
         "again_url": queue_url(slug, space.location.query) if in_queue else sample_url(slug, pk),
-        "heartbeat_seconds": access.project.settings.review.lease_seconds // 3,
+        "heartbeat_seconds": settings.review.lease_seconds // 3,
         "sample": space.sample,
         "project": access.project,
+        "settings": settings,
         "order": order,
         "search_url": "",  # the key `/` finds in the history here
         "api_path": f"/api/v1/samples/{space.sample.pk}",
@@ -151,12 +152,7 @@ def workspace_context(access: Access, space: Workspace) -> dict[str, object]:
     if in_queue:
         context["api_path"] = f"/api/v1/projects/{access.project.slug}/queue/next"
         context["api_method"], context["api_body"] = "POST", json.dumps({"order": order})
-        if (
-            space.lease
-            and space.progress
-            and space.progress.left >= AHEAD_FROM
-            and access.project.settings.review.advance
-        ):
+        if space.lease and space.progress and space.progress.left >= AHEAD_FROM and settings.review.advance:
             context["ahead"] = space.location.query
     return context
 

@@ -22,17 +22,15 @@ from curation.review.models import Action, Decision, Draft, Lease, Pick, Revisio
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
-from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of
+from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, history_of
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
-from curation.review.workspace.history import history_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of
 from curation.review.workspace.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.samples.blind import shown_flags
-from curation.samples.list.queries import source_url
-from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names
+from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names, source_url
 from curation.web.text.markdown import markdown_html
 from curation.web.text.markup import Spans, marked, visible
 from curation.web.text.parts import Form, answer_form, part_html
@@ -132,6 +130,7 @@ class Workspace:
     in_review_by: User | None
     may_decide: bool
     seats: list[Seat]
+    has_sides: bool  # two answers to pick from
     left: str
     seats_shown: Seats | None
     history: Excerpt[TranscriptTurn] | None
@@ -199,11 +198,6 @@ class Workspace:
         word = self.sample.get_status_display().lower()
         return f"{word}, {self.preference}" if self.preference else word
 
-    @property
-    def has_sides(self) -> bool:
-        """Whether there are two answers to pick from."""
-        return len(self.seats) > 1
-
 
 def workspace_of(
     *,
@@ -218,9 +212,8 @@ def workspace_of(
 
     With a `notice`, why something was refused, the page has no keys: the sample is opened again before it is decided.
     """
-    review = access.project.settings.review
-    rolled_out, words = sample.kind == SampleKind.TRAJECTORY, access.project.settings.data.words
-    is_agent = access.project.settings.data.is_agent
+    settings = access.project.settings
+    rolled_out, words, is_agent = sample.kind == SampleKind.TRAJECTORY, settings.data.words, settings.data.is_agent
     found = None if rolled_out else detail_of(sample, access.user.pk, words)
     blind = is_blind(access, sample)
     rollout = rollout_of(access, sample, blind=blind, view=location.view) if rolled_out else None
@@ -233,6 +226,7 @@ def workspace_of(
         Reviewed([sample.pk]).pick(sample.pk) if sample.status == SampleStatus.APPROVED else draft.pick if draft else ""
     )
     answers = answers_shown(access, sample, found, lease) if found else []
+    has_sides = len(answers) > 1
     history = None if rollout else history_of(sample)
     revisions = _revisions(sample, access) if found and not blind else []
     shown = ShownTexts(
@@ -254,7 +248,8 @@ def workspace_of(
         in_review_by=holder,
         may_decide=may_decide,
         seats=_seats(sample, answers, findings, blind=blind, pick=pick, is_agent=is_agent) if found else [],
-        left=side_token(access, sample, answers[0][2].side) if len(answers) > 1 else "",
+        has_sides=has_sides,
+        left=side_token(access, sample, answers[0][2].side) if has_sides else "",
         seats_shown=_seats_shown(answers),
         history=None if history is None else history.opening(),
         tools=history.tools_html if history is not None and history.tools else None,
@@ -280,11 +275,11 @@ def workspace_of(
         ],
         rubric=() if rolled_out else rubric_of(access.project),
         guidelines=markdown_html(access.project.guidelines),
-        reasons=[(str(number), reason) for number, reason in enumerate(review.reasons[:9], 1)],
+        reasons=[(str(number), reason) for number, reason in enumerate(settings.review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
         navigation=navigation_of(access, location, sample.pk),
         draft=draft,
-        preference=_preference(access, sample, pick, lease) if len(answers) > 1 else "",
+        preference=_preference(access, sample, pick, lease) if has_sides else "",
         done=last_done(access),
         labels=label_panel(access, sample, lease, [place for place, _, _ in answers]),
         skipped_before=skipped_before,

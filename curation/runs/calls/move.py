@@ -32,7 +32,7 @@ from curation.projects.removal.erase import pre_erase
 from curation.runs.calls.totals import read_totals, totals_of, written_totals
 from curation.runs.kinds import MovableStage, stages_of
 from curation.runs.models import ENDED, Call, CallText, Item, Run, RunEvent, RunState
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import counted
 
 logger = logging.getLogger(__name__)

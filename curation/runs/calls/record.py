@@ -9,7 +9,7 @@ from django.db import connection
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import CallError, HalfAnswer, Transient, Unreachable
 from curation.runs.calls.budget import BudgetHeld, BudgetSpent, reserve_cost
-from curation.runs.engine.counters import Counted, count
+from curation.runs.engine.group_commit import Counted, count
 from curation.runs.models import Call, CallStatus, CallText, Item, Run
 from curation.web.text.storable import storable
 

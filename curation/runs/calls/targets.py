@@ -1,6 +1,10 @@
-"""Targets of a run's requests: the model endpoints that the run names, their parameters, the instructions."""
+"""Targets of a run's requests: the model endpoints that the run names, their parameters, the instructions and the
+delimiters.
+"""
 
 from collections.abc import Mapping, Sequence
+
+from django.utils.crypto import salted_hmac
 
 from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.gateway import target_of
@@ -38,3 +42,9 @@ def run_instructions(run: Run, name: str) -> Instructions:
     """Return the text of stage `name` in the version that was current at the run's launch."""
     data = run.settings.data
     return instructions_for(run.project, name, version=run.instructions.get(name, 0), data=data)
+
+
+def delimiter_secret() -> bytes:
+    """Return the secret for `judging.sections`. It changes with the server's `SECRET_KEY`, and only with it: a request
+    with another secret would not be answered from the record."""
+    return salted_hmac("curation.runs.calls.delimiters", "", algorithm="sha256").digest()

@@ -8,9 +8,8 @@ from curation.llm.endpoints.named import endpoint_of
 from curation.llm.endpoints.schemas import EndpointOut, ServedOut
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.runs.endpoint_check.apply import apply_trial
 from curation.runs.endpoint_check.served import list_served
-from curation.runs.endpoint_check.start import try_endpoint
+from curation.runs.endpoint_check.start import apply_trial, try_endpoint
 from curation.runs.models import ENDED, Run
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.etag import set_etag

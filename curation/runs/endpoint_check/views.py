@@ -10,9 +10,8 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.api import TrialOut
-from curation.runs.endpoint_check.apply import apply_trial, new_params
 from curation.runs.endpoint_check.served import list_served
-from curation.runs.endpoint_check.start import last_trial, try_endpoint
+from curation.runs.endpoint_check.start import apply_trial, last_trial, new_params, try_endpoint
 from curation.runs.models import ENDED, Run
 from curation.web.problems import Invalid, Problem
 

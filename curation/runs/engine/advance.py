@@ -8,7 +8,7 @@ from django.db import Error, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from curation.projects.audit import record
+from curation.projects.models import AuditEntry
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.kinds import MendingStage, Stage, kind_of, stages_of
 from curation.runs.models import LIVE, OPEN, Item, ItemState, Run, RunEvent, RunState
@@ -145,7 +145,7 @@ def _end(run_id: int, state: RunState, error: str) -> None:
         how = f" with failures: {run.items_done} done, {run.items_failed} failed" if run.outcome else ""
         message = f"Finished{how or f': {run.items_done:,} done'}."
         RunEvent.objects.create(run=run, level=level, message=error or message)
-        record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
+        AuditEntry.record(actor=None, project=run.project, action=f"run.{state}", subject=f"{run.kind} {run.pk}")
         figures = {"total": run.items_total, "done": run.items_done, "failed": run.items_failed}
         data = {"run": str(run.pk), "kind": run.kind, "state": state, "outcome": run.outcome or None, "error": error}
         emit(run.project, WebhookEvent.RUN_FINISHED, {**data, "items": {**figures, "skipped": run.items_skipped}})

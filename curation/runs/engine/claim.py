@@ -24,7 +24,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from curation.runs.calls.record import lose_calls
-from curation.runs.engine.counters import count
+from curation.runs.engine.group_commit import count
 from curation.runs.kinds import Json, Write
 from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, RunState
 from curation.web.database.clock import database_now

@@ -8,8 +8,7 @@ from pydantic import ConfigDict, Field
 
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.projects.removal.api import accepted
-from curation.projects.removal.schemas import ArchiveIn, DeletionOut
+from curation.projects.removal.api import ArchiveIn, DeletionOut, accepted
 from curation.runs import control
 from curation.runs.calls.move import moved_lines
 from curation.runs.kinds import launchable_kind
@@ -19,8 +18,8 @@ from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, 
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_row, delete_row
-from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
+from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict

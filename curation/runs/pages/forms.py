@@ -18,7 +18,7 @@ from curation.web.ids import find
 from curation.web.lists.filters import RowFilter
 from curation.web.lists.form_field import FilterField
 from curation.web.schema_form import field_of, plain_type
-from curation.web.text.quotes import quoted
+from curation.web.text.figures import quoted
 
 # The models and the filter come first; the other fields have defaults that rarely change.
 FIRST = (

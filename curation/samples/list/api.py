@@ -6,10 +6,10 @@ from curation.projects.access import Access, enter
 from curation.projects.models import Scope
 from curation.samples.blind import hides, look_at_rows, refuse_hidden, shown_flags
 from curation.samples.list.filters import SampleList
-from curation.samples.list.queries import in_review, sample_page, source_url
+from curation.samples.list.queries import in_review, sample_page
 from curation.samples.list.saved_views import router as saved_views_router
 from curation.samples.list.similar import similar_samples
-from curation.samples.models import Sample, flag_names
+from curation.samples.models import Sample, flag_names, source_url
 from curation.web.database.prepared import Prepared
 from curation.web.ids import id_number
 from curation.web.problems import NotFound

@@ -1,8 +1,6 @@
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from urllib.parse import quote, urlsplit
 
 from django.db import connections
 from django.db.models import Q
@@ -15,15 +13,12 @@ from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.database.prepared import Prepared
+from curation.web.ids import IdList
 from curation.web.lists.clauses import page_rows, read_page
-from curation.web.lists.id_list import IdList
 from curation.web.lists.keyset import KeysetPage, decode_cursor, in_order, page_of, paginate
 from curation.web.text.figures import counted
 
 WINDOW = 1_000
-_HUGGING_FACE = re.compile(
-    r"hf://(?P<kind>datasets|models|spaces)/(?P<name>[^/@]+/[^/@]+)(@(?P<at>[^/]+))?(/(?P<path>.+))?"
-)
 
 
 def in_review(samples: Sequence[Sample]) -> dict[int, str]:
@@ -87,26 +82,6 @@ def _with_scores(rows: SampleQuerySet, params: SampleList) -> SampleQuerySet:
 
 def reversed_order(column: str) -> str:
     return column.removeprefix("-") if column.startswith("-") else f"-{column}"
-
-
-def source_url(source: str, row: int | None) -> str | None:
-    """The public address of the sample's row: an `hf://` or `https://` source with the row's number.
-
-    None for uploads and other stores, and for an address with credentials or a signature.
-    """
-    if row is None:
-        return None
-    if named := _HUGGING_FACE.fullmatch(source):
-        prefix = "" if named["kind"] == "models" else f"{named['kind']}/"
-        path = f"/blob/{quote(named['at'] or 'main', safe='')}/{quote(named['path'])}" if named["path"] else ""
-        return f"https://huggingface.co/{prefix}{quote(named['name'])}{path}#row={row}"
-    try:
-        parts = urlsplit(source)
-    except ValueError:
-        return None
-    if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc or parts.query:
-        return None
-    return f"{source.partition('#')[0]}#row={row}"
 
 
 def review_steps(run: Run) -> list[tuple[str, str]]:

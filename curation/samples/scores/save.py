@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 
 from curation.samples.models import SCANNED, UNSCORED, Flag, Sample, SampleText
-from curation.samples.scans.store import scan_texts
+from curation.samples.scans import scan_texts
 from curation.web.text.storable import storable
 from judging.scan.scan import ScanFinding, kinds_of, rule_set_version
 
@@ -26,7 +26,7 @@ _SPACE = re.compile(r"\s+")
 class SampleRow:
     """One sample as a stage scored it. `existing_id` is the sample to update; None creates one.
 
-    `score` is 0–100 or None, `flags` the bits of `Flag`, `priority` from `curation.samples.scores.priority`,
+    `score` is 0–100 or None, `flags` the bits of `Flag`, `priority` from `curation.samples.scores.order`,
     `body` the text for full-text search, `texts` all texts that an export may write: those of a new sample are scanned
     for secrets and personal data.
     """

@@ -7,11 +7,10 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
-from curation.projects.audit import record
-from curation.projects.models import Project, Scope
+from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
-from curation.scenarios.copies.link import link_copies
+from curation.scenarios.copies import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus, ScenarioText
 from curation.web.problems import Conflict, FieldError, Stale
 from curation.web.text.figures import counted
@@ -141,4 +140,4 @@ def _named(project: Project, bundle: Document, write: Callable[[], Scenario]) ->
 
 def _log(project: Project, user: User | None, row: Scenario, action: str) -> None:
     data = {"scenario": str(row.pk), "version": row.version, "bundle_sha256": row.bundle_sha256}
-    record(actor=user, project=project, action=action, subject=row.name, data=data)
+    AuditEntry.record(actor=user, project=project, action=action, subject=row.name, data=data)

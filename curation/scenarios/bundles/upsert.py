@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from curation.projects.audit import record
-from curation.projects.models import Project
+from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.bundles.save import axis_rows, columns_of, lock_scenarios, replace_bundle
-from curation.scenarios.copies.link import link_copies
+from curation.scenarios.copies import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioText
 
 BATCH = 500
@@ -55,7 +54,7 @@ def upsert_bundles(
             link_copies(project, changed)
         if created:
             data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
-            record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
+            AuditEntry.record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
     return UpsertedBundles(tuple(created), tuple(updated), tuple(unchanged))
 
 

@@ -1,16 +1,21 @@
-"""Compare every axis that a bundle claims with the gate's evidence; each axis has a module of its own.
-
-A value that cannot be compared is `unchecked`, never right by default: difficulty, a project's own axes and values.
+"""Whether a scenario is what its axes claim, and the clearance of mismatches: a person says that the claims are right,
+and the scenario is admitted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from django.db import transaction
+
+from curation.projects.access import Access
+from curation.projects.models import Scope
 from curation.scenarios.claims.documentation import check_documentation
-from curation.scenarios.claims.evidence import FITS, BundleEvidence, Found, mismatch, unchecked
+from curation.scenarios.claims.evidence import FITS, BundleEvidence, ClaimFinding, Found, mismatch, unchecked
 from curation.scenarios.claims.provider import check_provider
 from curation.scenarios.claims.task import check_task
+from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioStatus
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
+from curation.web.problems import Conflict, FieldError, Invalid, Stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +65,59 @@ _AXES: Mapping[str, Callable[[str, BundleEvidence], Found | None]] = {
     "doc_depth": check_documentation,
     "task": check_task,
 }
+
+
+def clear_axes(
+    *, access: Access, scenario: Scenario, axes: Collection[str], comment: str, seen_version: int | None = None
+) -> Scenario:
+    """Clear the mismatches of `axes` on the current bundle; a held scenario without others is admitted.
+
+    Raises `Conflict` if the scenario is not held, `Invalid` for an axis without a mismatch or a missing comment,
+    `Stale` if `seen_version` is not the current one.
+    """
+    access.require(Scope.RUN)
+    if not comment.strip():
+        raise Invalid.fields([FieldError("comment", "say why the axes are right")])
+    with transaction.atomic():
+        row = Scenario.objects.select_for_update().get(pk=scenario.pk)
+        if seen_version is not None and seen_version != row.version:
+            raise Stale.version(seen_version, row.version)
+        if row.status != ScenarioStatus.HELD:
+            raise Conflict(
+                f"The scenario is {row.get_status_display().lower()}. Only the axes of a held scenario can be cleared.",
+                code="not_held",
+            )
+        wrong = {check.axis: check for check in open_mismatches(row)}
+        unknown = [axis for axis in axes if axis not in wrong]
+        if unknown or not axes:
+            said = f"no mismatch to clear; there are {', '.join(wrong)}"
+            raise Invalid.fields(
+                [FieldError("axes", f"{axis}: {said}") for axis in unknown] or [FieldError("axes", said)]
+            )
+        AxisClearance.objects.bulk_create(
+            AxisClearance(
+                scenario=row, bundle_sha256=row.bundle_sha256, axis=axis, comment=comment.strip(), user=access.user
+            )
+            for axis in dict.fromkeys(axes)
+        )
+        left = [check for axis, check in wrong.items() if axis not in axes]
+        row.status, row.reason = (
+            (ScenarioStatus.HELD, reason_of(left)[:MAX_REASON]) if left else (ScenarioStatus.ADMITTED, "")
+        )
+        row.save(update_fields=["status", "reason", "updated_at"])
+        data: dict[str, object] = {
+            "scenario": str(row.pk),
+            "bundle_sha256": row.bundle_sha256,
+            "axes": {axis: wrong[axis].as_json() for axis in axes},
+            "comment": comment.strip(),
+        }
+        access.record("scenario.clear_axes", row.name, data)
+    return row
+
+
+def open_mismatches(row: Scenario) -> list[AxisCheck]:
+    """The mismatches of the newest report on the current bundle that nobody cleared."""
+    report = GateReport.objects.newest_of([row]).get(row.pk)
+    cleared = AxisClearance.objects.of_bundle(row.pk, row.bundle_sha256)
+    checks = [AxisCheck(**check) for check in (report.axes if report else [])]
+    return [check for check in checks if check.finding == ClaimFinding.MISMATCH and check.axis not in cleared]

@@ -11,7 +11,7 @@ from typing import Any
 
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.web.problems import FieldError
-from curation.web.text.quotes import quoted
+from curation.web.text.figures import quoted
 
 Document = Mapping[str, Any]
 Options = Sequence[tuple[str, str]]

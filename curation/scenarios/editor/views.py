@@ -10,16 +10,16 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.scenarios.bundles.document import EXAMPLE, parse_bundle
 from curation.scenarios.bundles.save import SavedBundle, delete_scenario, save_scenario
-from curation.scenarios.claims.clear import clear_axes
+from curation.scenarios.claims.check import clear_axes
 from curation.scenarios.editor.files import edit_files
 from curation.scenarios.editor.form_input import FormInput, read_form
 from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
 from curation.scenarios.filters import ScenarioFilter
-from curation.scenarios.gate.start import start_gate
+from curation.scenarios.gate.kind import start_gate
 from curation.scenarios.models import Family, Scenario, ScenarioStatus
 from curation.scenarios.pages.views import page_context
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.web.http.etag import posted_version
+from curation.web.http.pages import posted_version
 from curation.web.ids import find
 from curation.web.problems import FieldError, NotFound, Problem
 

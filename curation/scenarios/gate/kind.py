@@ -5,8 +5,10 @@ from django.db.models import Count
 from django.urls import reverse
 from pydantic import Field
 
-from curation.projects.models import Project
+from curation.projects.access import Access
+from curation.projects.models import Project, Scope
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
+from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.filters import ScenarioFilter
@@ -101,3 +103,14 @@ class GateRun(Kind[GateParams]):
 
     def section(self, run: Run) -> Mapping[str, object]:
         return gate_section(run)
+
+
+def start_gate(*, access: Access, wanted: ScenarioFilter, repeats: int | None = None, dry_run: bool = False) -> Run:
+    """Launches it. Raises `NoSandbox` where there is nothing to run commands in, unless `dry_run`."""
+    access.require(Scope.RUN)
+    params: dict[str, object] = {"filter": wanted.model_dump(mode="json", exclude_defaults=True)}
+    if repeats is not None:
+        params["repeats"] = repeats
+    if dry_run:
+        params["dry_run"] = True
+    return launch(project=access.project, kind=GateRun.name, params=params, user=access.user)

@@ -15,9 +15,9 @@ from curation.scenarios.bundles.files import bundle_json, file_name, files_of, z
 from curation.scenarios.bundles.harbor import HarborTask, is_harbor, parse_scenario
 from curation.scenarios.bundles.harbor_dataset import HarborDataset
 from curation.scenarios.bundles.save import delete_scenario, save_scenario
-from curation.scenarios.claims.clear import clear_axes
+from curation.scenarios.claims.check import clear_axes
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
-from curation.scenarios.gate.start import start_gate
+from curation.scenarios.gate.kind import start_gate
 from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.pages.measured import measured_by_model, measured_of, refuse_measured
 from curation.scenarios.pages.schemas import (
@@ -32,8 +32,8 @@ from curation.scenarios.pages.schemas import (
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Coverage, coverage
-from curation.web.http.documented import answers_with_file
 from curation.web.http.etag import seen_version, set_etag
+from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict
 from curation.web.text.storable import read_json

@@ -4,14 +4,47 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from curation.scenarios.bundles.harbor import TaskPart, stored_task
 from curation.scenarios.models import Scenario
-from curation.scenarios.pages.fixtures import FixtureView, fixture_view
 from curation.web.problems import Invalid
-from curation.web.text.markup import render_text, visible, with_signs
+from curation.web.text.markup import code_html, render_output, render_text, visible, with_signs
 from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, STEPS, TESTS, TaskFolder
+
+FOLD_FROM_BYTES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureView:
+    """A file of the bundle. `html` is None if it is not text."""
+
+    path: SafeString
+    mode: str
+    size: int
+    html: SafeString | None
+    open: bool
+
+
+def fixture_view(path: str, mode: str, data: bytes) -> FixtureView:
+    text = _as_text(data)
+    html = None
+    if text is not None and text.startswith("#!"):
+        html = format_html('<pre class="code"><code>{}</code></pre>', code_html(text))
+    elif text is not None:
+        html = render_output(text)
+    return FixtureView(visible(path), mode, len(data), html, len(data) <= FOLD_FROM_BYTES)
+
+
+def _as_text(data: bytes) -> str | None:
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
 
 SECTIONS = {ENVIRONMENT: "Environment", SOLUTION: "Solution", TESTS: "Tests"}
 

@@ -10,7 +10,7 @@ from curation.projects.access import Access
 from curation.samples.blind import refuse_told, reviews_blind
 from curation.scenarios.filters import ScenarioFilter, ScenarioList
 from curation.scenarios.models import KEPT, KEPT_DECIDED, TRIED, TRIED_DECIDED, Scenario
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from curation.web.text.figures import percent
 from judging.statistics.rates import Interval, wilson
 

@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
 from curation.scenarios.claims.evidence import ClaimFinding
 from curation.scenarios.models import AxisClearance, GateReport, Scenario, ScenarioStatus
-from curation.scenarios.pages.fixtures import FixtureView, fixture_view
+from curation.scenarios.pages.harbor import FixtureView, fixture_view
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
 from curation.web.text.transcript import StepFact, TerminalStep, TurnPiece
 from sandbox.gate.report import CHECKER

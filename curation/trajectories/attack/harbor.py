@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.delimiters import delimiter_secret
+from curation.runs.calls.targets import delimiter_secret
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext
 from curation.runs.models import Item
 from curation.runs.workers.sandbox import in_session_thread

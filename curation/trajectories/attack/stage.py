@@ -16,8 +16,8 @@ from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
 from curation.scenarios.bundles.document import Bundle, stored_bundle
 from curation.scenarios.bundles.harbor import stored_task
-from curation.scenarios.gate.add_checks import add_checks
 from curation.scenarios.gate.harbor import BACKEND
+from curation.scenarios.gate.result import add_checks
 from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, ScenarioStatus
 from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, honest_check, survived

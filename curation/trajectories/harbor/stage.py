@@ -27,7 +27,7 @@ from curation.llm.client.pricing import PLACES, cost_of
 from curation.projects.removal.erase import pre_erase
 from curation.runs.calls.targets import targets_named
 from curation.runs.engine.advance import stop_for_budget
-from curation.runs.engine.counters import count
+from curation.runs.engine.group_commit import count
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run, RunEvent
 from curation.trajectories.harbor.plan import HarborParams, job_plan, target_of_trial

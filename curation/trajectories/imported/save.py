@@ -1,9 +1,12 @@
-"""Save sessions as trajectories, each with a sample. A session that the project has already is not saved again."""
+"""Save sessions as trajectories, each with a sample and the short values of its metadata, as filters compare them. A
+session that the project has already is not saved again.
+"""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import orjson
 
@@ -16,13 +19,38 @@ from curation.samples.models import Flag, SampleKind
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.imported.document import document_of
 from curation.trajectories.imported.images import keep_images
-from curation.trajectories.imported.metadata import short_values
 from curation.trajectories.models import Trajectory, TrajectoryImage, TrajectoryMetadata, TrajectoryText
 from curation.trajectories.recorded import text_of
 from curation.trajectories.rollout.record import priority_of_trajectory
-from curation.web.lists.id_list import KeyList
+from curation.web.ids import KeyList
 from judging.messages import message_text
 from sandbox.agent.loops import LoopFacts, loop_facts
+
+# More values of one trajectory are in its metadata, but are no filters.
+MOST_VALUES = 60
+_DEPTH = 3
+_LONGEST_METADATA = {field.name: field.max_length or 0 for field in TrajectoryMetadata._meta.concrete_fields}
+
+
+def short_values(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the short values by their names, those of objects as `extra.set`; true and false in lower case."""
+    found: dict[str, str] = {}
+    for name, value in _named(metadata, "", 1):
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        is_short = len(name) <= _LONGEST_METADATA["name"] and 0 < len(text) <= _LONGEST_METADATA["value"]
+        if is_short and len(found) < MOST_VALUES:
+            found.setdefault(name, text)
+    return found
+
+
+def _named(values: Mapping[str, Any], path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            if depth < _DEPTH:
+                yield from _named(value, f"{path}{name}.", depth + 1)
+        elif isinstance(value, str | bool | int | float):
+            yield f"{path}{name}", value
+
 
 # The names under which sources have the reward that counts, the likeliest first.
 _MAIN_REWARDS = ("reward", "score", "resolved")

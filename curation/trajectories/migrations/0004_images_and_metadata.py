@@ -3,58 +3,81 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import curation.web.text.compact
+import curation.web.text.storable
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('projects', '0001_tables'),
-        ('trajectories', '0003_imported'),
+        ("projects", "0001_tables"),
+        ("trajectories", "0003_imported"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='trajectorytext',
-            name='document',
-            field=models.JSONField(default=dict, encoder=curation.web.text.compact.CompactEncoder),
+            model_name="trajectorytext",
+            name="document",
+            field=models.JSONField(default=dict, encoder=curation.web.text.storable.CompactEncoder),
         ),
         migrations.AlterField(
-            model_name='trajectorytext',
-            name='metadata',
-            field=models.JSONField(default=dict, encoder=curation.web.text.compact.CompactEncoder),
+            model_name="trajectorytext",
+            name="metadata",
+            field=models.JSONField(default=dict, encoder=curation.web.text.storable.CompactEncoder),
         ),
         migrations.AlterField(
-            model_name='trajectorytext',
-            name='steps',
-            field=models.JSONField(default=list, encoder=curation.web.text.compact.CompactEncoder),
+            model_name="trajectorytext",
+            name="steps",
+            field=models.JSONField(default=list, encoder=curation.web.text.storable.CompactEncoder),
         ),
         migrations.CreateModel(
-            name='TrajectoryImage',
+            name="TrajectoryImage",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('sha256', models.CharField(max_length=64)),
-                ('media_type', models.CharField(help_text='By its content; other than images are not shown.', max_length=40)),
-                ('size', models.PositiveIntegerField(help_text='Bytes.')),
-                ('trajectory', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='images', to='trajectories.trajectory')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("sha256", models.CharField(max_length=64)),
+                (
+                    "media_type",
+                    models.CharField(help_text="By its content; other than images are not shown.", max_length=40),
+                ),
+                ("size", models.PositiveIntegerField(help_text="Bytes.")),
+                (
+                    "trajectory",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="images", to="trajectories.trajectory"
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['sha256'], name='image_by_digest')],
-                'constraints': [models.UniqueConstraint(fields=('trajectory', 'sha256'), name='image_once')],
+                "indexes": [models.Index(fields=["sha256"], name="image_by_digest")],
+                "constraints": [models.UniqueConstraint(fields=("trajectory", "sha256"), name="image_once")],
             },
         ),
         migrations.CreateModel(
-            name='TrajectoryMetadata',
+            name="TrajectoryMetadata",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100)),
-                ('value', models.CharField(max_length=200)),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='projects.project')),
-                ('trajectory', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='metadata_rows', to='trajectories.trajectory')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100)),
+                ("value", models.CharField(max_length=200)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
+                (
+                    "trajectory",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="metadata_rows",
+                        to="trajectories.trajectory",
+                    ),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['project', 'name', 'value', 'trajectory'], name='metadata_by_value')],
-                'constraints': [models.UniqueConstraint(fields=('trajectory', 'name'), name='metadata_once')],
+                "indexes": [models.Index(fields=["project", "name", "value", "trajectory"], name="metadata_by_value")],
+                "constraints": [models.UniqueConstraint(fields=("trajectory", "name"), name="metadata_once")],
             },
         ),
     ]

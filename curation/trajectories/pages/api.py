@@ -10,7 +10,7 @@ from curation.samples.blind import look
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
-from curation.trajectories.pages.images import image_response
+from curation.trajectories.pages.fragments import image_response
 from curation.trajectories.pages.schemas import (
     PairOut,
     StepValuesOut,
@@ -22,7 +22,7 @@ from curation.trajectories.pages.schemas import (
 )
 from curation.trajectories.pages.views import look_at_pairs, pairs_shown
 from curation.trajectories.probe.steps import step_worths
-from curation.trajectories.replay.stage import start_replay
+from curation.trajectories.replay import start_replay
 from curation.web.ids import find
 from curation.web.schemas import Page
 

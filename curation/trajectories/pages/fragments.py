@@ -1,18 +1,24 @@
-"""Fragments that a trajectory's page loads: steps, more of a text, search results, a sibling, raw messages, files."""
+"""Fragments that a trajectory's page loads: steps, more of a text, search results, a sibling, raw messages, files,
+images.
+"""
 
 import json
 
+from django.core.files.storage import default_storage
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from curation.projects.access import Access, project_page
-from curation.projects.models import Scope
+from curation.projects.models import Project, Scope
 from curation.samples.blind import look
-from curation.trajectories.models import Trajectory, TrajectoryText
+from curation.trajectories.imported.images import key_of
+from curation.trajectories.models import Trajectory, TrajectoryImage, TrajectoryText
 from curation.trajectories.pages.views import trajectory_of
 from curation.trajectories.session.shown import Shown, shown_as, subagent_of, view_named
 from curation.trajectories.session.siblings import beside, compare_siblings
+from curation.web.files import missing_file
 from curation.web.ids import find
+from curation.web.problems import NotFound
 from curation.web.text.chat import Chat
 from curation.web.text.responses import (
     find_response,
@@ -113,3 +119,29 @@ def _as_chat_message(message: Recorded) -> Recorded:
 
 def _text(access: Access, pk: str) -> TrajectoryText:
     return find(TrajectoryText.objects.filter(trajectory__project=access.project), pk, "trajectory")
+
+
+# Content has its digest as its name, so it never changes.
+CACHED = "private, max-age=31536000, immutable"
+
+
+def image_response(project: Project, digest: str) -> HttpResponse:
+    """Return the file. One that is no image by its content is only downloaded. Raises `NotFound`."""
+    row = TrajectoryImage.objects.filter(trajectory__project=project, sha256=digest).first()
+    if row is None:
+        raise NotFound(f"There is no image {digest[:64]!r} in {project.slug}.")
+    key = key_of(project.pk, digest)
+    try:
+        with default_storage.open(key, "rb") as file:
+            response = HttpResponse(file.read(), content_type=row.media_type)
+    except FileNotFoundError:
+        raise NotFound(missing_file(key)) from None
+    if not row.media_type.startswith("image/"):
+        response["Content-Disposition"] = f'attachment; filename="{digest}"'
+    response["Cache-Control"] = CACHED
+    return response
+
+
+@project_page(Scope.READ, "GET")
+def trajectory_image(request: HttpRequest, access: Access, digest: str) -> HttpResponse:
+    return image_response(access.project, digest)

@@ -1,22 +1,26 @@
-"""The context of one trajectory's page; the template makes no queries."""
+"""The list of trajectories, and the context of one trajectory's page; the template makes no queries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from django.db.models import Count, Q, Sum
+from django.http import QueryDict
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.runs.models import Call
 from curation.runs.pages.results import why_hidden
-from curation.trajectories.models import RECORDED, Replay, Trajectory
+from curation.trajectories.filters import TrajectoryList
+from curation.trajectories.models import RECORDED, Outcome, Replay, Trajectory, TrajectoryQuerySet
 from curation.trajectories.probe.steps import StepWorths, step_worths
 from curation.trajectories.session.conversation import Exchange
 from curation.trajectories.session.shown import Shown, shown_as, view_named, views_of
 from curation.trajectories.session.siblings import Siblings, compare_siblings
 from curation.trajectories.session.steps import TERMINAL
+from curation.web.lists.pages import Chip, FilterControl, SortColumn, Tab, chips, column, controls, page_urls, tabs
+from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, TerminalStep
 
@@ -134,4 +138,58 @@ def _difference(session: Shown, entry: Mapping[str, object]) -> ReplayDifference
         what=visible(str(entry.get("what") or "")),
         recorded=visible(without_colours(str(entry.get("recorded"))[:SHOWN])),
         replayed=visible(without_colours(str(entry.get("replayed"))[:SHOWN])),
+    )
+
+
+# The outcomes of imported runs; `failed` and `error` are also those that say more, which the filter offers.
+TABS = [
+    *((outcome.value, str(outcome.label)) for outcome in (Outcome.SOLVED, Outcome.FAILED)),
+    (Outcome.ERROR.value, "Error"),
+    (Outcome.UNKNOWN.value, str(Outcome.UNKNOWN.label)),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryListPage:
+    """The context of `trajectories/list.html`. `problem`: the filter was refused, `controls` are as sent."""
+
+    list_url: str
+    api_path: str
+    query: str
+    sort: str
+    tabs: tuple[Tab, ...]
+    controls: dict[str, FilterControl]
+    chips: tuple[Chip, ...]
+    commands: SortColumn
+    rows: list[Trajectory] = field(default_factory=list)
+    pages: dict[str, str | None] = field(default_factory=dict)
+    problem: Problem | None = None
+
+
+def list_page(access: Access, given: QueryDict) -> TrajectoryListPage:
+    """The page of a URL. A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
+    url = reverse("trajectory-list", args=[access.project.slug])
+    params, problem = TrajectoryList(), None
+    rows: list[Trajectory] = []
+    pages: dict[str, str | None] = {}
+    try:
+        params = TrajectoryList.from_query(given)
+        page = params.shown(access, TrajectoryQuerySet.for_list)
+        rows, pages = page.rows, page_urls(url, params, page.next_cursor)
+    except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
+        problem = refused
+    return TrajectoryListPage(
+        list_url=url,
+        api_path=params.url(f"/api/v1/projects/{access.project.slug}/trajectories"),
+        query=params.to_query(),
+        sort=params.sort or params.sorts[0],
+        tabs=tabs(url, params, "outcome", TABS),
+        controls=controls(params.labels, given if problem else QueryDict(params.to_query()), params.choices),
+        chips=chips(url, params),
+        commands=column(url, params, "commands", "Commands"),
+        rows=rows,
+        pages=pages,
+        problem=problem,
     )

@@ -1,14 +1,17 @@
-"""The sections with results on the pages of rollout, replay and pairs runs."""
+"""The sections with results on the pages of rollout, replay, pairs and Harbor runs."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from django.db.models import Count
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from curation.runs.models import Run
+from curation.runs.models import Item, Run
+from curation.trajectories.harbor.stage import JOB, AgentFigures, HarborStage
+from curation.trajectories.imported.save import main_reward
 from curation.trajectories.models import KEPT, Outcome, Pair, Replay, StepAdvantage, StepValue, Trajectory
-from curation.trajectories.pairs.stage import pair_figures
+from curation.trajectories.pairs import pair_figures
 from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import BalanceOut, terminal_balance
 from curation.trajectories.shell import action_of
@@ -164,3 +167,44 @@ def _shares(balance: BalanceOut) -> list[KeptShare]:
         KeptShare("Empty queue", round(100 * balance.empty_queue), "had nothing to do"),
         KeptShare("Blocked", round(100 * balance.blocked), "could not do it"),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """`url` is that of its trajectory, if it has one."""
+
+    name: str
+    task: str
+    agent: str
+    model: str
+    reward: float | None
+    cost: Decimal | None
+    exception: str
+    url: str
+
+
+def harbor_section(run: Run) -> dict[str, object]:
+    items = Item.objects.filter(run=run, stage=HarborStage.name).exclude(key=JOB).order_by("-id")
+    return {
+        "total": run.result.get("trials"),
+        "agents": [AgentFigures.model_validate(row) for row in run.result.get("agents", [])],
+        "trials": [_trial(run, item) for item in items[:SHOWN]],
+        "trajectories_url": f"{reverse('trajectory-list', args=[run.project.slug])}?run={run.pk}",
+        "agents_url": f"{reverse('trajectory-agents', args=[run.project.slug])}?run={run.pk}",
+        "items_url": f"{reverse('run-items', args=[run.project.slug, run.pk])}?stage={HarborStage.name}",
+    }
+
+
+def _trial(run: Run, item: Item) -> TrialRow:
+    made = item.result["trajectories"]
+    cost = item.result["cost"]
+    return TrialRow(
+        name=item.key,
+        task=item.data["task"],
+        agent=item.data["agent"],
+        model=item.data["model"],
+        reward=main_reward(item.result["rewards"]),
+        cost=None if cost is None else Decimal(cost),
+        exception=item.result["exception"],
+        url=reverse("trajectory-page", args=[run.project.slug, made[0]]) if made else "",
+    )

@@ -14,10 +14,9 @@ from curation.samples.models import SampleStatus
 from curation.trajectories.filters import PairList
 from curation.trajectories.models import Pair, Trajectory
 from curation.trajectories.pages.agents import AgentBoard, board_page
-from curation.trajectories.pages.list_page import list_page
-from curation.trajectories.pages.pages import trajectory_view
+from curation.trajectories.pages.pages import list_page, trajectory_view
 from curation.trajectories.pages.tasks import TaskList, task_out, tasks_of
-from curation.trajectories.replay.stage import replay_refusal, start_replay
+from curation.trajectories.replay import replay_refusal, start_replay
 from curation.web.ids import find, number
 from curation.web.lists.pages import list_context
 from curation.web.text.markup import with_signs

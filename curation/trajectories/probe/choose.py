@@ -11,7 +11,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.trajectories.models import NEVER_NEGATIVE, StepAdvantage, StepValue, Trajectory
-from curation.trajectories.pairs.place import place_of
+from curation.trajectories.pairs import place_of
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.states import rows_to_probe
 from curation.trajectories.probe.values import settle

@@ -11,9 +11,9 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend
 from curation.trajectories.models import StateTrace, Trajectory, TrajectoryQuerySet
 from curation.trajectories.params import ProbeParams, matching_trajectories
-from curation.trajectories.replay.stage import replay_in_sandbox, replay_refusal, save_replay
+from curation.trajectories.replay import replay_in_sandbox, replay_refusal, save_replay
 from curation.trajectories.shell import positions_of
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from sandbox.agent.replay import ReplayVerdict, without_clock
 from sandbox.gate.state import state_digest
 

@@ -9,7 +9,7 @@ from curation.runs.models import Run
 from curation.trajectories.models import ProcessLabel, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.values import VERDICT_TONES, looks_of
-from curation.trajectories.session.states import labels_hidden
+from curation.trajectories.session.shown import labels_hidden
 from curation.trajectories.shell import action_of
 from curation.web.charts import Figure, axis, color, error_bars, figure, lines
 from curation.web.text.figures import percent

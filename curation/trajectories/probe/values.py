@@ -10,7 +10,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import StepAdvantage, StepValue
 from curation.trajectories.params import ProbeParams
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from judging.statistics.rates import Interval
 from judging.statistics.values import ActionVerdict, Advantage, advantage
 

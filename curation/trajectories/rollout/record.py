@@ -9,16 +9,43 @@ from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.priority import trajectory_priority
+from curation.samples.scores.order import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.scenarios.bundles.document import Bundle
+from curation.scenarios.claims.evidence import BundleEvidence
 from curation.scenarios.models import Scenario
-from curation.trajectories.models import ReplayState, Trajectory, TrajectoryText
-from curation.trajectories.rollout.asked import asked_facts
+from curation.trajectories.models import ASKED, READ, FactState, ReplayState, Trajectory, TrajectoryText
 from curation.trajectories.shell import steps_of
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.episode import AgentEpisode
 from sandbox.agent.loops import LoopFacts, loop_facts
+from sandbox.gate.documentation import is_call_for_help
+from sandbox.protocol import ProgramRun
+
+
+def asked_facts(bundle: Bundle, runs: Sequence[ProgramRun] | None) -> dict[str, str]:
+    """The two facts, as a trajectory's `axes` have them. `runs` is None where the kernel permits no record."""
+    evidence = BundleEvidence(bundle)
+    programs = {file.path for file in evidence.programs}
+    if runs is None or not programs:
+        return {READ: FactState.UNKNOWN, ASKED: FactState.UNKNOWN}
+    depth = bundle.axes.get("doc_depth")
+    helps = [run for run in runs if is_call_for_help(run) or (depth == "usage-error" and _is_bare(run, programs))]
+    rest = [run for run in runs if run not in helps and run.path in programs]
+    unclear = [run for run in rest if depth != "help" and not run.arguments]
+    return {
+        READ: _known(yes=bool(helps), unknown=bool(unclear or evidence.pages)),
+        ASKED: _known(yes=len(rest) > len(unclear), unknown=bool(unclear)),
+    }
+
+
+def _is_bare(run: ProgramRun, programs: set[str]) -> bool:
+    return run.path in programs and not run.arguments
+
+
+def _known(*, yes: bool, unknown: bool) -> str:
+    return FactState.YES if yes else FactState.UNKNOWN if unknown else FactState.NO
+
 
 SOURCE = "scenarios"
 MOST_REASON = 1000

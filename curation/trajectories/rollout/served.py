@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.priority import trajectory_priority
+from curation.samples.scores.order import trajectory_priority
 from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.trajectories.shell import Turn, steps_of

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from django.conf import settings
 
-from curation.llm.client.completion import CompletionRequest, EndpointTarget
+from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.tokens import ASKED
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions, run_target
@@ -17,12 +17,29 @@ from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
 from curation.trajectories.params import RolloutParams, matching_scenarios
 from curation.trajectories.rollout.record import RolledOut, record_episode
-from curation.trajectories.rollout.reply import OPERATORS, reply_of
+from judging.messages import without_calls
 from sandbox.agent.episode import AgentEpisode, EpisodeLimits, EpisodeTurn, Message, ModelReply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
-from sandbox.agent.tools import functions_of
+from sandbox.agent.tools import RequestedCall, functions_of
 from sandbox.errors import SetupRefused
 from sandbox.protocol import SandboxBackend, SessionLimits
+
+# Names of the instructions of an operator that writes commands, and of one that calls functions.
+OPERATORS = {False: "operator", True: "operator_tools"}
+
+
+def reply_of(answer: Completion) -> ModelReply:
+    """Return the reply. A call without an id, which some servers leave out, gets its place as one."""
+    calls = [
+        RequestedCall(
+            str(call.get("id") or f"call_{place}"), str(call["function"]["name"]), str(call["function"]["arguments"])
+        )
+        for place, call in enumerate(answer.tool_calls)
+    ]
+    text = without_calls(answer.text, answer.tool_calls)
+    tokens = (answer.tokens_in or 0) + (answer.tokens_out or 0)
+    return ModelReply(text, answer.thinking, answer.finish_reason, tokens, calls, answer.tokens)
+
 
 CHUNK = 2000
 # Output of one command that the model sees: a screen of log, and little enough that thirty turns fit a context.

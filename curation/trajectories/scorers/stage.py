@@ -7,9 +7,8 @@ from typing import ClassVar
 
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
-from curation.runs.calls.delimiters import delimiter_secret
 from curation.runs.calls.record import reused_result
-from curation.runs.calls.targets import run_instructions, run_target
+from curation.runs.calls.targets import delimiter_secret, run_instructions, run_target
 from curation.runs.kinds import (
     MOST_OPEN_CALLS,
     ItemFailed,

@@ -19,7 +19,7 @@ from django.db.models.expressions import BaseExpression
 from django.db.models.query import RelatedPopulator, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
-from curation.web.lists.id_list import id_parameter
+from curation.web.ids import id_parameter
 
 # A row: an instance of the model, or a tuple for `values_list`.
 R = TypeVar("R")

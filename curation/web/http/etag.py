@@ -14,8 +14,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.utils.http import parse_etags
 
-from curation.web.ids import number
-from curation.web.problems import FieldError, Problem, Stale
+from curation.web.problems import Stale
 
 V = TypeVar("V", bound=int | str)
 
@@ -53,14 +52,6 @@ def matches(request: HttpRequest, version: int | str) -> bool | None:
     # A proxy that compresses an answer makes its tag weak. A tag of a read has a hash behind the version.
     tags = [tag.strip().removeprefix("W/").strip('"') for tag in given.split(",")]
     return any(str(version) in (tag, tag.rpartition("-")[0]) for tag in tags)
-
-
-def posted_version(request: HttpRequest) -> int:
-    """Return the version that the form of a page shows, its field `version`."""
-    version = number(request.POST.get("version", ""))
-    if version is None:
-        raise Problem("The form does not say which version it shows.", errors=[FieldError("version", "missing")])
-    return version
 
 
 def answer_unchanged(request: HttpRequest, response: HttpResponse) -> HttpResponse:

@@ -12,7 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import resolve_url
 
 from curation.web.http.middleware import Middleware, is_api, refused
-from curation.web.problems import CsrfFailed, NotAuthenticated
+from curation.web.ids import number
+from curation.web.problems import CsrfFailed, FieldError, NotAuthenticated, Problem
 
 # In every answer to a page's own request: the id of the signed-in user, or nothing.
 USER = "X-Winnow-User"
@@ -63,6 +64,14 @@ def is_fragment(request: HttpRequest) -> bool:
     headers = request.headers
     by_fetch = "X-Requested-With" in headers or headers.get("Sec-Fetch-Dest") == "empty"
     return "HX-Request" in headers or by_fetch or headers.get("Accept", "").startswith("application/json")
+
+
+def posted_version(request: HttpRequest) -> int:
+    """Return the version that the form of a page shows, its field `version`."""
+    version = number(request.POST.get("version", ""))
+    if version is None:
+        raise Problem("The form does not say which version it shows.", errors=[FieldError("version", "missing")])
+    return version
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -1,4 +1,4 @@
-"""Problems as `application/problem+json`, and the NinjaAPI's handlers of every failure."""
+"""Problems as `application/problem+json`, the JSON of REST calls, and the handlers of every failure of the NinjaAPI."""
 
 import logging
 from http import HTTPStatus
@@ -12,6 +12,7 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
 from ninja.parser import Parser
+from ninja.renderers import BaseRenderer
 
 from curation.web.failures import failure_of
 from curation.web.problems import FieldError, Invalid, NotAllowed, NotAuthenticated, NotFound, Problem, TooLarge
@@ -53,6 +54,13 @@ class JsonParser(Parser):
 
     def parse_body(self, request: HttpRequest) -> Any:
         return read_json(request.body)
+
+
+class JsonRenderer(BaseRenderer):
+    media_type = "application/json"
+
+    def render(self, request: HttpRequest, data: object, *, response_status: int) -> bytes:
+        return orjson.dumps(data, default=str)
 
 
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
@@ -155,3 +163,20 @@ def _validation_problem(error: ValidationError) -> Problem:
         errors.append(FieldError(".".join(path[1:] or path), str(entry.get("msg", "not valid"))))
     kind = Problem if sources & {"query", "path", "header"} else Invalid
     return kind.fields(errors, code="invalid")
+
+
+# Of a call whose answers are streamed, or change with every request: they have no `ETag`, and are never 304.
+WITHOUT_ETAG = "x-without-etag"
+
+
+def answers_with_file(*media_types: str, has_etag: bool = True) -> dict[str, Any]:
+    """Declare that the answer is a file of one of these media types."""
+    content = {kind: {"schema": _schema(kind)} for kind in media_types}
+    declared: dict[str, Any] = {"responses": {200: {"content": content}}}
+    return declared if has_etag else {**declared, WITHOUT_ETAG: True}
+
+
+def _schema(media_type: str) -> dict[str, str]:
+    if media_type == "application/json":
+        return {"type": "object"}
+    return {"type": "string"} if media_type.startswith("text/") else {"type": "string", "format": "binary"}

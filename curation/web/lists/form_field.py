@@ -15,7 +15,7 @@ from curation.web.forms import PartError, PartsField
 from curation.web.lists.filters import RowFilter, split_words
 from curation.web.lists.pages import Choices
 from curation.web.problems import Problem
-from curation.web.text.quotes import quoted
+from curation.web.text.figures import quoted
 
 # The name of a field's checkboxes ends so: those that are checked are alternatives.
 ANY = ".any"

@@ -1,9 +1,10 @@
-"""One way to write counts, shares, money and durations, on pages and in sentences.
+"""One way to write counts, shares, money, durations and code words, on pages and in sentences.
 
 The functions are also template filters that every template has: `{{ call.cost|money }}`, `{{ rows|counted:"row" }}`.
 """
 
 import math
+import re
 from decimal import Decimal
 
 from django import template
@@ -14,6 +15,7 @@ SIGNIFICANT = 3
 COUNTED_UP_TO = 10_000
 # The last digit of amounts in the database. A database's sum of such amounts may have others.
 STORED = Decimal("0.00000001")
+_CODE = re.compile(r"`([^`\n]+)`")
 
 
 @register.filter
@@ -114,3 +116,9 @@ def tokens(known: int, unknown_calls: int) -> str:
     if not unknown_calls:
         return f"{known:,}"
     return f"≥ {known:,}" if known else "unknown"
+
+
+@register.filter(is_safe=True)
+def quoted(text: str) -> str:
+    """Return a sentence for a page, which renders no backticks: "Give a “split” or a “file”."."""
+    return _CODE.sub(r"“\1”", str(text))

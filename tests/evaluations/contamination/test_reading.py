@@ -131,15 +131,13 @@ def test_each_of_our_own_formats_is_read_whole(name: str, metadata: bool) -> Non
     """Turns with tools, revisions' pairs and sessions with a pair: the held-out rows are inside in each format."""
     project = make_project()
     for number in range(3):
-        sample = make_approved(
-            project, challenger=f"I look at it: {ticket(number)}", king=f"Never: {ticket(50 + number)}"
-        )
+        challenger, king = f"I look at it: {ticket(number)}", f"Never: {ticket(50 + number)}"
+        sample = make_approved(project, challenger=challenger, king=king)
         _ask(sample, f"What does this ticket want? {ticket(20 + number)}", tools=number == 2 and name != "axolotl-dpo")
     scenario = make_scenario(project)
     kept = make_kept(project, scenario)
-    make_pair(
-        kept, make_trajectory(project, scenario, outcome="wrong_terminal", commands=("ls /",), outputs=("bin\n",))
-    )
+    failed = make_trajectory(project, scenario, outcome="wrong_terminal", commands=("ls /",), outputs=("bin\n",))
+    make_pair(kept, failed)
     export = run_export(project, {"formats": [name], "metadata": metadata, "near_duplicates": None})
     held = [
         {

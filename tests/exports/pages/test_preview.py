@@ -9,8 +9,7 @@ from django.urls import reverse
 
 from curation.exports.formats import FORMATS
 from curation.exports.models import Export
-from curation.exports.pages.preview import preview
-from curation.exports.pages.rendered import RenderedRow
+from curation.exports.pages.preview import RenderedRow, preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Role
 from curation.trajectories.models import TrajectoryText

@@ -74,10 +74,8 @@ def test_a_first_divergence_has_one_command_on_each_side() -> None:
         }
     ]
     listed = rows(export, "frozen.jsonl")[0]["rows"]
-    assert [(row["format"], row["source"], row.get("pair")) for row in listed] == [
-        ("sft-messages", "scenarios", None),
-        ("dpo", "scenarios", str(pair.pk)),
-    ]
+    known = [("sft-messages", "scenarios", None), ("dpo", "scenarios", str(pair.pk))]
+    assert [(row["format"], row["source"], row.get("pair")) for row in listed] == known
     assert orjson.loads(content(export, "manifest.json"))["frozen"]["pairs"] == 1
 
 

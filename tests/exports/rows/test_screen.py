@@ -252,7 +252,7 @@ def test_a_long_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.Mo
     def scan_each(texts: Iterable[str]) -> list[tuple[ScanFinding, ...]]:
         return [() if text != long else pytest.fail("again") for text in texts]
 
-    monkeypatch.setattr("curation.samples.scans.store.scan_each", scan_each)
+    monkeypatch.setattr("curation.samples.scans.scan_each", scan_each)
     approved(access, challenger=long)
 
 

@@ -13,7 +13,7 @@ import pytest
 from pytest_django import Settings
 
 from curation.duels.models import Prompt
-from curation.imports.sources import archive, limits
+from curation.imports.sources import archive
 from curation.imports.sources.open import open_path
 from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.runs.control import retry_failed
@@ -53,7 +53,7 @@ def zipped(files: dict[str, bytes]) -> bytes:
 @pytest.fixture
 def small_sources_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ratio counts from 1 MB on."""
-    monkeypatch.setattr(limits, "UNCHECKED_RATIO", MB)
+    monkeypatch.setattr(archive, "UNCHECKED_RATIO", MB)
 
 
 BOMBS = {

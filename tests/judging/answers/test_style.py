@@ -2,7 +2,7 @@
 
 import pytest
 
-from judging.answers.style import Style, style_of
+from judging.answers.facts import Style, style_of
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from judging.answers.facts import answer_facts
-from judging.controls.bribes import BRIBES, with_bribe
+from judging.controls import BRIBES, with_bribe
 from judging.panel.neutral import neutralise
 
 ANSWERS = ["THOUGHT: I read the file.\n\n```bash\nsed -n '1,80p' src/a.py\n```", "```bash\nls\n```", "No block at all."]

@@ -7,7 +7,7 @@ import pytest
 
 from judging.answers.blocks import bash_blocks
 from judging.answers.facts import answer_facts
-from judging.controls.faults import PlantedFault, faults_in_turn, plant
+from judging.controls import PlantedFault, faults_in_turn, plant
 
 ANSWER = "THOUGHT: I read main.py first.\n\n```bash\nsed -n '1,80p' src/app/main.py\n```\n"
 HISTORY = "src/app/main.py src/app/util.py docs/README.md pip install x==1.2.3"

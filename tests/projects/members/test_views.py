@@ -3,7 +3,6 @@
 import pytest
 from django.test import Client
 
-from curation.projects.audit import record
 from curation.projects.models import AuditEntry, Member, Project, Role
 from curation.web.problems import Problem
 from tests.factories import make_bearer, make_member, make_project, make_user
@@ -97,8 +96,8 @@ class TestAudit:
     def test_pages_by_keyset_and_filters(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         bob = make_user("bob")
         for number in range(3):
-            record(actor=bob, project=project, action="thing.do", subject=str(number))
-        record(actor=bob, project=make_project("foreign"), action="thing.do", subject="foreign")
+            AuditEntry.record(actor=bob, project=project, action="thing.do", subject=str(number))
+        AuditEntry.record(actor=bob, project=make_project("foreign"), action="thing.do", subject="foreign")
         first = client.get("/api/v1/projects/shell/audit?action=thing.do&actor=bob&limit=2", headers=headers).json()
         assert [row["subject"] for row in first["data"]] == ["2", "1"]
         path = f"/api/v1/projects/shell/audit?action=thing.do,other&limit=2&cursor={first['next_cursor']}"
@@ -106,7 +105,7 @@ class TestAudit:
 
     def test_the_page_filters_and_pages(self, client: Client, project: Project) -> None:
         for number in range(120):
-            record(actor=None, project=project, action="thing.do", subject=f"nr-{number}")
+            AuditEntry.record(actor=None, project=project, action="thing.do", subject=f"nr-{number}")
         page = client.get("/p/shell/settings/audit/?action=thing.do")
         assert len(page.context["rows"]) == 100
         assert len(client.get(page.context["older_url"]).context["rows"]) == 20
@@ -119,7 +118,7 @@ class TestAudit:
         assert client.get("/p/shell/settings/audit/").status_code == 403
 
     def test_entries_are_never_altered(self, project: Project) -> None:
-        record(actor=None, project=project, action="thing.do")
+        AuditEntry.record(actor=None, project=project, action="thing.do")
         entry = AuditEntry.objects.get()
         entry.action = "thing.undo"
         with pytest.raises(Problem, match="append-only"):

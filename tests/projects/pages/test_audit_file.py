@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.projects.audit import record
 from curation.projects.models import AuditEntry
 from tests.factories import make_bearer, make_member, make_project, make_user
 
@@ -28,8 +27,10 @@ def test_the_file_has_every_entry_that_matches_oldest_first(client: Client) -> N
     AuditEntry.objects.bulk_create(
         AuditEntry(project=project, actor=ada, action="model.update", subject=f"m{n}") for n in range(2500)
     )
-    record(actor=None, project=project, action="run.finish", subject="=1+1", data={"ü": [1, None], "b": 'a"\n,'})
-    record(actor=ada, project=other, action="run.finish", subject="elsewhere")
+    AuditEntry.record(
+        actor=None, project=project, action="run.finish", subject="=1+1", data={"ü": [1, None], "b": 'a"\n,'}
+    )
+    AuditEntry.record(actor=ada, project=other, action="run.finish", subject="elsewhere")
     headers = make_bearer(ada)
     lines = [json.loads(line) for line in text_of(client, EXPORT, headers).splitlines()]
     assert [line["subject"] for line in lines] == [*(f"m{n}" for n in range(2500)), "=1+1"]
@@ -60,7 +61,7 @@ def test_only_admins_export_a_project_and_superusers_the_server(client: Client) 
 
 def test_the_page_links_to_the_file_with_its_filter(client: Client) -> None:
     ada = make_user("ada")
-    record(actor=ada, project=make_project("acme", user=ada), action="a.b", subject="s")
+    AuditEntry.record(actor=ada, project=make_project("acme", user=ada), action="a.b", subject="s")
     client.force_login(ada)
     page = client.get("/p/acme/settings/audit/?action=a.b").content.decode()
     link = "/api/v1/projects/acme/audit/export?action=a.b&amp;format=csv"

@@ -11,7 +11,7 @@ from curation.review.decisions.findings import flag_findings, scan_undecided
 from curation.review.models import Clearance
 from curation.review.tasks import scan
 from curation.samples.models import Flag, Sample, SampleStatus
-from curation.samples.scans.store import text_sha256
+from curation.samples.scans import text_sha256
 from curation.samples.scores import save
 from judging.scan.scan import rule_set_version
 from tests.factories import make_duel, make_project, make_trajectory, make_user

@@ -4,6 +4,7 @@ import gzip
 import json
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
@@ -49,6 +50,11 @@ def figures(client: Client, run: Run) -> list[object]:
     return [usage, calls, {name: known[name] for name in ("calls", "tokens_in", "tokens_out", "cost", "items")}]
 
 
+def lines_of(client: Client, run: Run) -> list[dict[str, Any]]:
+    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/moved"))
+    return [json.loads(line) for line in gzip.decompress(body).splitlines()]
+
+
 def test_the_texts_are_in_the_file_and_all_figures_stay(project: Project) -> None:
     run = make_old(project)
     client = Client()
@@ -62,8 +68,7 @@ def test_the_texts_are_in_the_file_and_all_figures_stay(project: Project) -> Non
     assert not CallText.objects.exists() and Call.objects.filter(run=run).count() == 3
     assert figures(client, run) == before
     assert client.get(f"/api/v1/runs/{run.pk}").json()["texts_moved_at"]
-    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/moved"))
-    lines = [json.loads(line) for line in gzip.decompress(body).splitlines()]
+    lines = lines_of(client, run)
     assert [(int(line["call_id"]), line["text"]) for line in lines] == texts
     assert {(line["stage"], line["model"]) for line in lines} == {("ask", "judge-a")}
     assert {tuple(line["tokens"]["completion_token_ids"]) for line in lines} == {(7, 9)}
@@ -106,8 +111,7 @@ def test_nothing_is_moved_twice_and_a_run_that_went_on_gets_a_second_file(projec
     assert len(run.text_files) == 2
     client = Client()
     client.force_login(make_member(project, role=Role.ADMIN))
-    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/moved"))
-    assert len(gzip.decompress(body).splitlines()) == 4
+    assert len(lines_of(client, run)) == 4
 
 
 def test_the_files_are_deleted_with_their_run(project: Project) -> None:
@@ -133,11 +137,6 @@ def make_silent(project: Project, days: int = 100, **params: object) -> Run:
     return run
 
 
-def lines_of(client: Client, run: Run) -> list[dict[str, object]]:
-    body = b"".join(client.get(f"/api/v1/runs/{run.pk}/moved"))
-    return [json.loads(line) for line in gzip.decompress(body).splitlines()]
-
-
 def items_of(run: Run, stage: str = "ask") -> set[str]:
     return set(Item.objects.filter(run=run, stage=stage).values_list("key", flat=True))
 
@@ -157,9 +156,7 @@ def test_items_and_calls_are_in_the_file_and_all_figures_stay(project: Project) 
         return [stats.cost, stats.cost_by_model, known, progress_of(run), run.audit_data()]
 
     before = figures()
-
     assert move_old_rows() == 3
-
     assert figures() == before
     assert items_of(run) == set() and not Call.objects.filter(run=run).exists()
     assert len(items_of(run, "count")) == len(items_of(young)) == 3

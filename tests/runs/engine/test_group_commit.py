@@ -12,8 +12,7 @@ from django.db.utils import IntegrityError
 
 from curation.projects.models import Project
 from curation.runs.engine.claim import LeaseLost
-from curation.runs.engine.counters import count
-from curation.runs.engine.group_commit import GroupCommit, Joint
+from curation.runs.engine.group_commit import GroupCommit, Joint, count
 from curation.runs.models import Item, Run
 from tests.factories import make_project, make_run
 

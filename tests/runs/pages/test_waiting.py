@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from curation.dashboard.system.metrics import ProductCollector
+from curation.dashboard.system.api import ProductCollector
 from curation.llm.models import EndpointPace
 from curation.runs.engine.dispatch import NO_BROKER
 from curation.runs.engine.worker import drive

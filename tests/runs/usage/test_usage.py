@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from curation.projects.models import Project, Role
 from curation.runs.models import Call, Run
-from curation.runs.usage.charts import usage_charts
 from curation.runs.usage.figures import usage_by_day
+from curation.runs.usage.views import usage_charts
 from tests.factories import make_endpoint, make_member, make_project, make_run, make_sample, make_user
 
 pytestmark = pytest.mark.django_db

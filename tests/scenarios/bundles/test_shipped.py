@@ -18,7 +18,7 @@ from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.gate.stage import reference_of, subject_of, task_of
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
 from curation.trajectories.models import ASKED, READ, FactState
-from curation.trajectories.rollout.asked import asked_facts
+from curation.trajectories.rollout.record import asked_facts
 from sandbox.agent.episode import AgentEpisode, EpisodeLimits, Message, ModelReply, run_episode
 from sandbox.agent.shell_environment import ShellEnvironment
 from sandbox.choose import choose_backend

@@ -13,9 +13,8 @@ import pytest
 from curation import scenarios
 from curation.dashboard import demo
 from curation.llm.scripted.teacher import write_bundle
-from curation.scenarios.copies.link import THRESHOLD
-from curation.scenarios.copies.signature import _KEPT, copy_signature
-from judging.likeness.groups import near_matrix
+from curation.scenarios.copies import _KEPT, THRESHOLD, copy_signature
+from judging.likeness import near_matrix
 from tests.factories import BUNDLE
 
 Bundle = dict[str, Any]

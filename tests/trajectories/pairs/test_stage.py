@@ -2,8 +2,7 @@ import pytest
 
 from curation.projects.models import Project
 from curation.trajectories.models import Pair, StateTrace, StepAdvantage, Trajectory
-from curation.trajectories.pairs.place import place_of
-from curation.trajectories.pairs.stage import NOT_BETTER, OVER_CAP
+from curation.trajectories.pairs import NOT_BETTER, OVER_CAP, place_of
 from curation.web.problems import Invalid
 from sandbox.agent.pairs import NoPairReason
 from tests.factories import COMMANDS, make_project, make_run, make_scenario, make_step_value, make_trajectory

@@ -3,7 +3,7 @@
 import pytest
 
 from curation.scenarios.bundles.document import parse_bundle
-from curation.trajectories.rollout.asked import asked_facts
+from curation.trajectories.rollout.record import asked_facts
 from sandbox.protocol import ProgramRun
 from tests.factories import AXES
 from tests.factories import BUNDLE as NAMELESS

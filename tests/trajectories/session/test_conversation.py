@@ -8,7 +8,7 @@ import pytest
 from curation.imports.layouts.session import Step
 from curation.trajectories.recorded import RecordedTexts
 from curation.trajectories.session.conversation import BlockView, Exchange, StepConversation
-from curation.trajectories.session.states import states_of
+from curation.trajectories.session.shown import states_of
 from curation.web.text.transcript import WINDOW, Excerpt, StepState
 from tests.factories import called
 

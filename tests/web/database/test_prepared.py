@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.models import Member, Project
 from curation.web.database.prepared import Prepared
-from curation.web.lists.id_list import IdList
+from curation.web.ids import IdList
 from tests.factories import make_bearer, make_member, make_project
 
 

@@ -27,8 +27,8 @@ from curation.llm.endpoints.keys import read_rules
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Invitation, Project, Scope, Token
-from curation.projects.service_accounts.resource import ServiceAccountIn, accounts
-from curation.projects.tokens.auth import hash_of
+from curation.projects.service_accounts import ServiceAccountIn, accounts
+from curation.projects.sign_in.backend import hash_of
 from curation.review.models import Clearance, Decision, Revision
 from curation.runs.calls.targets import call_params
 from curation.runs.models import Item, Run

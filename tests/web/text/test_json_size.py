@@ -6,8 +6,7 @@ import pytest
 from django.test import Client
 
 from curation.web.problems import Invalid, Problem, TooLarge
-from curation.web.text.json_size import MOST_VALUES
-from curation.web.text.storable import read_json
+from curation.web.text.storable import MOST_VALUES, read_json
 from tests.factories import make_bearer, make_project, make_user
 
 BOMBS = {

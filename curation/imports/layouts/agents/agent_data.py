@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.surroundings import read_surroundings
 from curation.imports.layouts.session import AgentSession, Json
 from curation.imports.sources.rows import RowRefused

@@ -13,9 +13,8 @@ import atif
 from atif.content import AudioSource, ImageSource
 from pydantic import BaseModel, ValidationError
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.metrics import usage_of
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 

@@ -10,10 +10,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from curation.imports.layouts.account import Account, Fields
+from curation.imports.layouts.account import Account, DocumentReading, Fields
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.files import Files, beside
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import (
     AgentSession,
     Json,

@@ -6,11 +6,10 @@ The format is in `inspect_ai/log/_log.py`: long values are `attachment://` refer
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.imports.layouts.account import REPLACED, Account, Fields
+from curation.imports.layouts.account import REPLACED, Account, DocumentReading, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import (
     AgentSession,
     Json,

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.agents import traces
 from curation.imports.layouts.messages.calls import decoded
-from curation.imports.layouts.reading import DocumentReading
-from curation.imports.layouts.rows.cells import is_number_as_text
+from curation.imports.layouts.rows.columns import is_number_as_text
 from curation.imports.layouts.rows.mapping import REWARD
 from curation.imports.layouts.rows.surroundings import read_surroundings
 from curation.imports.layouts.session import Json, SessionOutcome, SessionUsage

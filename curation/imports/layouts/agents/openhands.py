@@ -10,9 +10,8 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import (
     AgentSession,
     Json,

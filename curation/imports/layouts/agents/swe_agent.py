@@ -6,9 +6,8 @@ An agent that tries several times has its attempts in `attempts`, beside a copy 
 from collections.abc import Mapping
 from typing import Any
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import (
     AgentSession,
     Json,
@@ -19,7 +18,7 @@ from curation.imports.layouts.session import (
     repo_of,
 )
 from curation.imports.sources.rows import RowRefused
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 NAME = "SWE-agent trajectory"
 AGENT = "SWE-agent"

@@ -12,13 +12,12 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import IGNORED, Account, Fields
+from curation.imports.layouts.account import IGNORED, Account, DocumentReading, Fields
 from curation.imports.layouts.agents import harbor
 from curation.imports.layouts.clean import clean_text
 from curation.imports.layouts.files import Files
 from curation.imports.layouts.messages.metrics import time_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import (
     AgentSession,
     Json,

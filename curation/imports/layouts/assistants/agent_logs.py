@@ -8,10 +8,9 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import REPLACED, Account
+from curation.imports.layouts.account import REPLACED, Account, DocumentReading
 from curation.imports.layouts.agents import atif
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 

@@ -7,10 +7,9 @@ each call of a model, with all of its messages; every line begins with the role.
 import re
 from collections.abc import Iterator, Sequence
 
-from curation.imports.layouts.account import Account, Fields
+from curation.imports.layouts.account import Account, DocumentReading, Fields
 from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage, VerifierResult
 from curation.imports.sources.rows import RowRefused
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.account import EMPTY, IGNORED, DocumentReading, Fields
 from curation.imports.layouts.branch import branch_to
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import IGNORED, Fields
+from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
 from curation.imports.layouts.files import Files
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from curation.imports.layouts.account import Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.metrics import add_facts, metrics_of, model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult
 from curation.imports.sources.rows import RowRefused
 

@@ -7,11 +7,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.account import EMPTY, IGNORED, DocumentReading, Fields
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.messages.read import listed, read_messages
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
 from curation.imports.sources.rows import RowRefused
 

@@ -17,7 +17,7 @@ from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.session import AgentSession, Json
 from curation.imports.sources.rows import RowRefused
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 UNPARSED = "unparsed_arguments"
 # The keys under which formats have the arguments: OpenAI, Anthropic, LangChain, and others.

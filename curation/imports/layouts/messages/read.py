@@ -13,7 +13,6 @@ import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.messages import vercel
-from curation.imports.layouts.messages.autogen import is_event, plain
 from curation.imports.layouts.messages.calls import (
     ARGUMENTS,
     calls_after_text,
@@ -23,13 +22,13 @@ from curation.imports.layouts.messages.calls import (
     results_in_text,
 )
 from curation.imports.layouts.messages.content import MessageContent, ToolResult, read_content, read_result, thought_of
+from curation.imports.layouts.messages.frameworks import is_event, plain, unwrapped
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
-from curation.imports.layouts.messages.langchain import unwrapped
 from curation.imports.layouts.messages.metrics import FACTS, add_facts
 from curation.imports.layouts.messages.steps import CALL, Steps, may_think, split_thinking
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 Entry = Mapping[str, Any]
 # Each role and what it is here. `call` is a turn of an agent whose text is the JSON of tool calls.

@@ -1,9 +1,12 @@
-"""The columns of one row, by their names in lower case. Empty ones are as good as missing.
+"""The columns of one row, by their names in lower case. Empty ones are as good as missing; a table such as CSV has
+numbers and truths as text.
 
 Messages may only name the images of a column, by parts without data or by a word in the text.
 """
 
 import base64
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -184,3 +187,19 @@ def _address(image: Any) -> str:
     if isinstance(path, str):
         return path
     raise RowRefused("images has an image without a path or data")
+
+
+LONGEST_NUMBER = 40
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+
+
+def is_number_as_text(value: object) -> bool:
+    """Return whether this is the text of a finite number."""
+    if not isinstance(value, str) or len(value) > LONGEST_NUMBER or not _NUMBER.fullmatch(value.strip()):
+        return False
+    return math.isfinite(float(value))
+
+
+def truth_as_text(value: object) -> bool | None:
+    """Return the truth of "true" and "False"; None of anything else."""
+    return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from curation.imports.layouts.account import IGNORED, Account
 from curation.imports.layouts.messages.calls import decoded, read_tools
 from curation.imports.layouts.messages.read import ROLES
-from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
+from curation.imports.layouts.rows.columns import is_number_as_text, truth_as_text
 from curation.imports.layouts.session import Json, SessionOutcome
 from curation.imports.sources.rows import RowRefused
 

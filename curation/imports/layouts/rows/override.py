@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from curation.imports.layouts.account import EMPTY, Account, Fields
+from curation.imports.layouts.account import EMPTY, Account, DocumentReading, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
-from curation.imports.layouts.reading import DocumentReading
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.surroundings import Surroundings, read_surroundings
 from curation.imports.layouts.session import AgentSession, Json, SessionOutcome

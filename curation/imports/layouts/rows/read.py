@@ -14,8 +14,7 @@ from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import Messages
 from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
-from curation.imports.layouts.rows.cells import truth_as_text
-from curation.imports.layouts.rows.columns import COLUMN, RowColumns, inside, is_message, with_images
+from curation.imports.layouts.rows.columns import COLUMN, RowColumns, inside, is_message, truth_as_text, with_images
 from curation.imports.layouts.rows.envelopes import lists_in, unfold
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common

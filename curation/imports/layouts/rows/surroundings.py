@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, Fields
-from curation.imports.layouts.rows.cells import is_number_as_text, truth_as_text
-from curation.imports.layouts.rows.columns import inside
+from curation.imports.layouts.rows.columns import inside, is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
 from curation.imports.layouts.session import Json, SessionOrigin, SessionOutcome, SessionUsage, VerifierResult, repo_of
 from curation.imports.sources.rows import RowRefused

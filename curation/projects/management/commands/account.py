@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils.crypto import get_random_string
 
-from curation.projects.audit import record
+from curation.projects.models import AuditEntry
 
 PASSWORD_LENGTH = 16
 
@@ -32,6 +32,6 @@ class Command(BaseCommand):
             raise CommandError(" ".join(error.messages)) from None
         with transaction.atomic():
             user.save()
-            record(actor=None, action="account.create", subject=user.username, data={"staff": user.is_staff})
+            AuditEntry.record(actor=None, action="account.create", subject=user.username, data={"staff": user.is_staff})
         self.stdout.write(f"The account {user.username} is made. Its password is {password}")
         self.stdout.write("Let the person change it on the page Account: the name at the foot of the sidebar.")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from judging.controls.faults import ControlKind
+from judging.controls import ControlKind
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
 from judging.statistics.judges.controls import ControlDuel, cohens_kappa, control_figures

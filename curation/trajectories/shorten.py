@@ -13,7 +13,7 @@ from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.trajectories.models import StepAdvantage, StepValue, Trajectory, TrajectoryQuerySet
 from curation.trajectories.params import ShortenParams, matching_trajectories
-from curation.trajectories.replay.stage import limits_of_rollout, replay_refusal
+from curation.trajectories.replay import limits_of_rollout, replay_refusal
 from curation.trajectories.rollout.record import RolledOut, record_episode
 from curation.trajectories.shell import action_of
 from sandbox.agent.episode import AgentEpisode, EpisodeLimits, Message, ModelReply, run_episode

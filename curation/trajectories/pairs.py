@@ -1,5 +1,6 @@
 """Pair kept trajectories with rejected ones of the same scenario or task, by the rules of `sandbox.agent.pairs`."""
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -11,10 +12,19 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.trajectories.models import Pair, StepAdvantage, Strategy, Trajectory
-from curation.trajectories.pairs.place import place_of
 from curation.trajectories.params import PairParams, trajectories_to_pair
 from judging.statistics.values import ActionVerdict
 from sandbox.agent.pairs import NoPairReason, PairSide, compared, pair_sides
+
+
+def place_of(chosen: Trajectory, rejected: Trajectory, at: int) -> str:
+    """Return a digest of the place, which is equal for all pairs that part in it; empty if the states of `chosen` are
+    not known. Needs the steps and the trace of both."""
+    trace = getattr(chosen, "trace", None)
+    key = trace.keys[at - 1] if trace and at else ""
+    actions = (str(compared(row.text.steps[at]).action) for row in (chosen, rejected))
+    return hashlib.sha256("\0".join([key, *actions]).encode(errors="replace")).hexdigest() if key else ""
+
 
 T = TypeVar("T", int, str)
 # Scenarios or tasks of one item.

@@ -1,4 +1,6 @@
-"""Messages and events of AutoGen as plain ones: `source` names the agent or the user, `type` the kind."""
+"""Messages of AutoGen, whose `source` names the agent or the user and `type` the kind, and of LangChain, in its
+wrappers, as plain ones.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +9,8 @@ _CALLS, _RESULTS, _THOUGHT = "ToolCallRequestEvent", "ToolCallExecutionEvent", "
 _TEXTS = ("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "ToolCallSummaryMessage")
 KINDS = frozenset((_CALLS, _RESULTS, _THOUGHT, *_TEXTS))
 _USERS = ("user", "user_proxy", "userproxy", "human", "admin")
+# Of LangChain.
+_TYPES = {"Human": "human", "AI": "ai", "System": "system", "Tool": "tool", "Function": "function"}
 
 
 def is_event(entry: object) -> bool:
@@ -27,3 +31,19 @@ def plain(entry: Mapping[str, Any]) -> Mapping[str, Any]:
         parts = [{**one, "type": "tool_result"} if isinstance(one, Mapping) else one for one in results]
         return found | {"role": "tool", "content": parts}
     return found | ({"content": "", "reasoning_content": content} if kind == _THOUGHT else {"content": content})
+
+
+def unwrapped(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of `{"type": "human", "data": …}`, of a serialised `HumanMessage`, or the entry as it is."""
+    if entry.get("lc") is not None and isinstance(inner := entry.get("kwargs"), Mapping):
+        name = entry["id"][-1] if isinstance(entry.get("id"), list) and entry["id"] else ""
+        word = str(name).removesuffix("Chunk").removesuffix("Message")
+        return unwrapped({"type": _TYPES.get(word, word), **inner})
+    if isinstance(inner := entry.get("data"), Mapping) and "content" in inner and "content" not in entry:
+        return unwrapped({"type": entry.get("type"), **inner})
+    more = entry.get("additional_kwargs")
+    if not isinstance(more, Mapping):
+        return entry
+    found = {key: value for key, value in entry.items() if key != "additional_kwargs"}
+    # LangChain repeats the calls of the provider in its own form.
+    return found | {key: value for key, value in more.items() if not found.get(key)}

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from curation.samples.models import TextScan
-from curation.web.lists.id_list import KeyList
+from curation.web.ids import KeyList
 from judging.scan.scan import ScanFinding, rule_set_version, scan_each
 
 # A shorter text is scanned in less time than its result is read.

@@ -1,15 +1,54 @@
-"""The contaminated samples of an export or a preview: each with the held-out row that it contains."""
+"""The samples that hygiene keeps out of an export: duplicates, each with the one that is exported in its place, and
+contaminated samples, each with the held-out row that it contains.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+from django.db.models import QuerySet
 from pydantic import Field
 
 from curation.exports.hygiene.contamination import HeldOutMatch
-from curation.exports.models import ContaminatedSample, Export
+from curation.exports.models import ContaminatedSample, Export, FrozenRow
+from curation.samples.models import Sample
+from curation.web.ids import IdList
 from curation.web.lists.params import ListParams
-from curation.web.schemas import out
+from curation.web.schemas import Id, Out, out
 from judging.contamination.levels import Level
+
+
+class DuplicateList(ListParams):
+    """Group by group: all duplicates of one kept sample follow each other."""
+
+    sorts: ClassVar[Sequence[str]] = ("kept",)
+    sort_columns: ClassVar[Mapping[str, str]] = {"kept": "duplicate_of"}
+
+
+class DuplicateOut(Out):
+    sample: Id = Field(validation_alias="sample_id", examples=["17"], description="The sample that is left out.")
+    kept: Id = Field(
+        validation_alias="duplicate_of", examples=["12"], description="The sample that is exported in its place."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateLine:
+    """Two samples as they are now; None for one that was deleted since."""
+
+    row: FrozenRow
+    sample: Sample | None
+    kept: Sample | None
+
+
+def duplicates_of(export: Export) -> QuerySet[FrozenRow]:
+    return FrozenRow.objects.filter(export=export, duplicate_of__isnull=False)
+
+
+def duplicate_lines(rows: Sequence[FrozenRow]) -> list[DuplicateLine]:
+    ids = [pk for row in rows for pk in (row.sample_id, row.duplicate_of) if pk is not None]
+    found = {sample.pk: sample for sample in Sample.objects.filter(pk__in=IdList(ids))}
+    return [DuplicateLine(row, found.get(row.sample_id), found.get(row.duplicate_of or 0)) for row in rows]
 
 
 class ContaminatedSampleList(ListParams):

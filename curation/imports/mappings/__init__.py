@@ -1,1 +1,0 @@
-"""Mappings of rows that a project has saved."""

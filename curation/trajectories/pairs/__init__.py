@@ -1,1 +1,0 @@
-"""The run kind `pairs`: kept against rejected trajectories."""

@@ -1,1 +1,0 @@
-"""The run kind `replay`: the commands of a trajectory once more."""

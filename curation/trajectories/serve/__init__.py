@@ -1,1 +1,0 @@
-"""A project's admitted scenarios as an environment for trainers."""

@@ -1,1 +1,0 @@
-"""Control duels: answers with one plain fault, whose loser is known."""

@@ -1,1 +1,0 @@
-"""Near duplicates: MinHash signatures, and groups of rows by them."""
