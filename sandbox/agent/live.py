@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from sandbox.agent.environment import Environment, EnvironmentStep, Observation
 from sandbox.agent.episode import Complete
-from sandbox.agent.openenv import HIGHEST_REWARD, tool_result, visible, visible_text
+from sandbox.agent.observation import tool_result, visible, visible_text
+from sandbox.agent.openenv import HIGHEST_REWARD
 from sandbox.agent.played import TASK, TASK_TEXT, TIER, AskedTask, TaskConfirmation, TaskFacts, compare_tasks, said_task
 from sandbox.errors import OtherTask
 
