@@ -42,7 +42,10 @@ PROBE_SECONDS = 5.0
 # openenv-core's error codes: it has no room for a session, or refuses an action.
 FULL, REFUSED = "CAPACITY_REACHED", "VALIDATION_ERROR"
 # Codes of errors that no action causes.
-SERVERS_OWN = re.compile(r"CAPACITY_REACHED|FACTORY_ERROR|INVALID_JSON|UNKNOWN_TYPE|.*SESSION|(401|403|429|50[234])\b")
+SERVERS_OWN = re.compile(
+    r"capacity_reached|factory_error|invalid_json|unknown_type|.*(session|response|auth|api.?key)|(401|403|429|50[234])\b",
+    re.IGNORECASE,
+)
 # Codes of a refused action: openenv-core's, statuses of HTTP, JSON-RPC, and those that servers make up.
 REFUSALS = re.compile(
     r"4\d\d\b|-3260[12]$|.*(valid|illegal|malformed|unprocessable|unsupported|bad.?(request|action)|reject|refuse"
