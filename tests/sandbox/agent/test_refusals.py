@@ -138,6 +138,8 @@ def test_a_server_that_fails_by_itself_is_infrastructure(answer: Answer) -> None
         ({"success": False}, {"reward": 1.0, "done": True}, False),
         ({"completed": True}, {"done": True}, True),
         ({"success": True}, {"reward": 1, "done": 1}, True),
+        ({"correct": False}, {"reward": 0.2, "done": True}, False),
+        ({"success": True, "is_correct": False}, {"done": True}, False),
         ({"task_achieved": True}, {"reward": 0.0}, True),
         ({"solved": True}, {}, True),
         ({"error": "the action failed"}, {"done": True, "reward": None}, False),
