@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from sandbox.agent.environment import Environment, EnvironmentStep, Observation
 from sandbox.agent.episode import Complete
-from sandbox.agent.openenv import HIGHEST_REWARD, tool_result, visible, visible_text
+from sandbox.agent.observation import tool_result, visible, visible_text
+from sandbox.agent.openenv import HIGHEST_REWARD
 from sandbox.agent.played import TASK, TASK_TEXT, TIER, AskedTask, TaskConfirmation, TaskFacts, compare_tasks, said_task
 from sandbox.errors import OtherTask
 
@@ -20,7 +21,7 @@ ERROR = ("error", "error_message", "stderr")
 PROGRESS = ("partial_progress", "progress")
 OF_THE_TASK = ("task_achieved", "solved")
 # At a step that is not the last one, these may tell of the action alone.
-OF_AN_ACTION = ("success", "completed")
+OF_AN_ACTION = ("success", "completed", "correct", "is_correct")
 ACHIEVED = (*OF_THE_TASK, *OF_AN_ACTION)
 HINTS = ("hints_used", "hint_used", "hint")
 PLACEHOLDER = re.compile(r"\{(task|step|output|command_output|error|reward|history)\}")
@@ -72,7 +73,7 @@ class LiveStep:
 @dataclass(frozen=True, slots=True)
 class LiveEpisode:
     """`completed`: the environment reports the task as achieved; if it reports nothing, the episode is done with a
-    reward above 0 in its last step. `success` and `completed` report it only at a step that is done and not without
+    reward above 0 in its last step. `success` and the like report it only at a step that is done and not without
     reward: many environments say so of each action. `task` and `tier` are from the first observation, `said` is the
     task as the server reports it, `opening` the first observation that the model saw."""
 
@@ -274,9 +275,8 @@ def _completed(steps: Sequence[LiveStep]) -> bool:
     reported = [Observation("", step.fields).observed(OF_THE_TASK) for step in steps]
     if known := [value for value in reported if isinstance(value, bool)]:
         return any(known)
-    said = Observation("", last.fields).observed(OF_AN_ACTION)
-    if isinstance(said, bool):
-        return said and last.done and (last.reward is None or last.reward > 0)
+    if said := [value for name in OF_AN_ACTION if isinstance(value := last.fields.get(name), bool)]:
+        return all(said) and last.done and (last.reward is None or last.reward > 0)
     # A score below 1 is a part of the task, which may earn a reward too.
     score = _number(last.fields.get("score"))
     return last.done and (last.reward or 0.0) > 0 and not (score is not None and 0 <= score < 1)

@@ -9,7 +9,7 @@ from curation.evaluations.families import family_of
 from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
-from curation.llm.client.errors import Misconfigured, OutOfQuota, RateLimited
+from curation.llm.client.errors import Misconfigured, OutOfQuota, RateLimited, Refused
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Call, Item, Run
@@ -22,8 +22,8 @@ MAX_ERROR = 2000
 TOGETHER = 500
 # A row that times out has failed: a second try would measure something else than the timeout of the launch.
 SCREEN_TIMEOUTS = 1
-# The model was not asked, or not for a reason of its own: it has no answer to this row, not even a wrong one.
-UNASKED = (Misconfigured, OutOfQuota, RateLimited)
+# The statuses of a key that is not accepted, of an account that has to pay, and of a proxy that wants a key.
+KEYS = (401, 402, 407)
 FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 
@@ -114,7 +114,7 @@ class ScreenStage(StageOf[EvaluateParams]):
         except EndpointDown:
             raise
         except ItemFailed as failed:
-            if isinstance(failed.__cause__, UNASKED):
+            if not _was_asked(failed.__cause__):
                 raise
             reason = str(failed)
             return lambda: _save_answer(job, _last_call(item, job, reason))()
@@ -134,6 +134,12 @@ def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
         if taken[tier, source] <= limit:
             chosen.append(pk)
     return chosen
+
+
+def _was_asked(failure: BaseException | None) -> bool:
+    """Whether the row came to the model. Otherwise the model has no answer to it, not even a wrong one."""
+    is_of_the_key = isinstance(failure, Refused) and failure.status in KEYS
+    return not (is_of_the_key or isinstance(failure, Misconfigured | OutOfQuota | RateLimited))
 
 
 def _last_call(item: Item, job: ScreenJob, reason: str) -> AnswerOutcome:

@@ -162,7 +162,7 @@ def test_with_the_right_reset_every_figure_is_that_of_the_servers_log(
         for steps in logged
     )
     ours = sorted(
-        (int(one.key), one.steps, round(one.total_reward, 6), one.terminal_reward, one.completed)
+        (int(one.key), one.steps, round(one.total_reward or 0, 6), one.terminal_reward, one.completed)
         for one in Episode.objects.all()
     )
     assert ours == theirs

@@ -67,6 +67,19 @@ def test_a_model_that_cannot_be_asked_has_no_wrong_answers(
     assert "keyless" in client.get(f"/p/{project.slug}/evaluations/leaderboard/").content.decode()
 
 
+@pytest.mark.parametrize(("status", "asked"), [(401, False), (402, False), (400, True), (404, True), (422, True)])
+def test_a_refusal_is_an_answer_unless_it_is_of_the_key(
+    project: Project, server: ModelServer, status: int, asked: bool
+) -> None:
+    at_server(project, server, "refused")
+    server.behave("refused", error=1.0, status=status, detail="<html>refused</html>")
+    params = {"models": ["good", "refused"], "split": str(make_split(project, ROWS).pk)}
+    run = end(launch(project=project, kind="evaluate", params=params, user=None))
+    row = by_model(run.result["models"])["refused"]
+    assert (row["n"], row["errors"]) == ((4, 4) if asked else (0, 0))
+    assert (row["rows_missing"], row["incomplete"]) == (0 if asked else 4, not asked)
+
+
 def test_figures_of_a_part_of_the_rows_rank_last_and_conclude_nothing(project: Project, client: Client) -> None:
     """`lucky` has one answer, which is right: 100 %."""
     evaluation = evaluate(project, make_split(project, ROWS), ["lucky", "bad"])

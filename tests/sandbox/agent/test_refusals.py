@@ -31,6 +31,9 @@ def error(**data: Any) -> dict[str, Any]:
     return {"type": "error", "data": data}
 
 
+WALKED = observed({"text": "x"})
+
+
 def play(answer: Answer, *replies: str) -> LiveEpisode:
     left, number = list(replies), 0
 
@@ -113,6 +116,8 @@ def test_an_action_that_ends_each_session_is_the_models() -> None:
         lambda action, _: error(message="no database"),
         lambda action, _: error(code=503, message="overloaded"),
         lambda action, _: error(code="SESSION_ERROR", message="no room"),
+        lambda action, _: error(code="ResponseValidationError", message="no such field") if action == "run" else WALKED,
+        lambda action, _: error(code="invalid_api_key", message="who are you?") if action == "run" else WALKED,
         lambda action, number: error(code=500, message="x") if number == 1 else observed({"text": "x"}),
         lambda action, _: "<html>Internal Server Error</html>",
         lambda action, _: observed({"text": "x"}, done="false"),
@@ -133,6 +138,8 @@ def test_a_server_that_fails_by_itself_is_infrastructure(answer: Answer) -> None
         ({"success": False}, {"reward": 1.0, "done": True}, False),
         ({"completed": True}, {"done": True}, True),
         ({"success": True}, {"reward": 1, "done": 1}, True),
+        ({"correct": False}, {"reward": 0.2, "done": True}, False),
+        ({"success": True, "is_correct": False}, {"done": True}, False),
         ({"task_achieved": True}, {"reward": 0.0}, True),
         ({"solved": True}, {}, True),
         ({"error": "the action failed"}, {"done": True, "reward": None}, False),
