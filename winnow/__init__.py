@@ -1,1 +1,1 @@
-"""Winnow's command line (`winnow.__main__`). The installed package has the site in its folder `server`."""
+"""Winnow's command line (`winnow.commands`). The installed package has the site in its folder `server`."""

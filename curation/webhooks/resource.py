@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from ninja import Query, Schema
+from ninja import Query
 from pydantic import Field
 
 from curation.projects.access import Access, enter, project_page
@@ -24,7 +24,7 @@ from curation.web.outbound.addresses import WEBHOOKS, refuse_private
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.schema_form import SchemaForm
-from curation.web.schemas import Id, Out, Page
+from curation.web.schemas import Id, Out, Page, Strict
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Webhook, WebhookEvent
 
@@ -35,7 +35,7 @@ MAX_KEEP_HOURS = 7 * 24
 SHOWN = 25
 
 
-class WebhookIn(Schema):
+class WebhookIn(Strict):
     url: Annotated[str, forms.URLField(max_length=500, assume_scheme="https")] = Field(
         title="URL", examples=["https://hooks.example.org/winnow"], description="Receives a POST for each event."
     )
@@ -62,7 +62,7 @@ class NewWebhookOut(WebhookOut):
     secret: str | None = Field(examples=["whsec_…"])
 
 
-class RotationIn(Schema):
+class RotationIn(Strict):
     keep_hours: int = Field(
         KEEP_HOURS,
         ge=0,

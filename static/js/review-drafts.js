@@ -9,6 +9,7 @@ const RETRY_MS = 10_000;
 
 let timer = null;
 let sending = null;
+const flying = new Set(); // the keys that are being sent
 
 const review = () => document.querySelector("#review[data-sample]");
 const baseOf = (root) => `${PREFIX}${root.dataset.slug}:${root.dataset.sample}`;
@@ -50,13 +51,20 @@ async function post(key, values, signal) {
   return answer;
 }
 
-function keepHere(key, values) {
+function keep(key, values) {
   try {
     localStorage.setItem(key, JSON.stringify(values));
-    showState("Kept in this browser until the server has it.");
+    return true;
   } catch {
-    showState("The draft could not be saved. Copy it before you leave.");
+    return false;
   }
+}
+
+const keepHere = (key, values) => showState(keep(key, values) ? "Kept in this browser until the server has it." : "The draft could not be saved. Copy it before you leave.");
+
+// A copy that was not changed since it was sent goes.
+function forget(key, values) {
+  if (localStorage.getItem(key) === JSON.stringify(values)) localStorage.removeItem(key);
 }
 
 async function save() {
@@ -64,14 +72,18 @@ async function save() {
   const current = drafts();
   sending = new AbortController();
   for (const [key, values] of current) {
+    keep(key, values); // the page may be closed before the server answers
+    flying.add(key);
     try {
       const answer = await post(key, values, sending.signal);
-      localStorage.removeItem(key);
+      forget(key, values);
       document.dispatchEvent(new Event("reached"));
       if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
     } catch (error) {
       if (error.name === "AbortError") break;
       keepHere(key, values);
+    } finally {
+      flying.delete(key);
     }
   }
   sending = null;
@@ -104,6 +116,7 @@ document.addEventListener("htmx:beforeSend", (event) => {
   timer = null;
   sending?.abort();
   const current = drafts();
+  for (const [key, values] of current) if (!isEmpty(values)) keep(key, values);
   const { xhr } = event.detail;
   xhr.addEventListener("loadend", () => {
     const done = xhr.status >= 200 && xhr.status < 300 && xhr.getResponseHeader("X-Winnow-User") === document.body.dataset.user;
@@ -117,7 +130,7 @@ document.addEventListener("htmx:beforeSend", (event) => {
 async function sendKept() {
   for (const key of mine()) {
     const kept = localStorage.getItem(key);
-    if (kept === null) continue; // sent meanwhile
+    if (kept === null || flying.has(key)) continue; // sent meanwhile, or now
     try {
       await post(key, JSON.parse(kept));
       if (localStorage.getItem(key) === kept) localStorage.removeItem(key);

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from curation.runs.kinds import launchable_kind
 from tests.contract import why_wrong
-from winnow.__main__ import COMMANDS, mcp_parser
+from winnow.commands import COMMANDS, mcp_parser
 from winnow_client.command import remote_parser
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -254,3 +254,30 @@ def test_no_value_has_an_empty_list_by_default(published: Any) -> None:
                 yield from lists(one, f"{path}/{number}")
 
     assert list(lists(published, "")) == []
+
+
+def test_no_body_takes_a_field_that_it_does_not_know(published: Any) -> None:
+    """A field in the wrong place, such as a setting of a recipe beside it, would be ignored."""
+    schemas = published["components"]["schemas"]
+
+    def open_ones(schema: Any, name: str, seen: frozenset[str]) -> Iterator[str]:
+        if kind := schema.get("$ref", "").rpartition("/")[2]:
+            if kind not in seen:
+                yield from open_ones(schemas[kind], kind, seen | {kind})
+            return
+        if schema.get("properties") and schema.get("additionalProperties") is not False:
+            yield name
+        inner = [one for key in ("anyOf", "allOf", "oneOf") for one in schema.get(key, ())]
+        inner += [schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)]
+        for one in [*inner, *schema.get("properties", {}).values()]:
+            yield from open_ones(one, name, seen)
+
+    found: set[str] = set()
+    seen = 0
+    for path, operations in published["paths"].items():
+        for method in ("post", "put", "patch"):
+            body = operations.get(method, {}).get("requestBody", {}).get("content", {}).get("application/json")
+            if body is not None:
+                found |= set(open_ones(body["schema"], f"{method} {path}", frozenset()))
+                seen += 1
+    assert found == set() and seen > 50

@@ -303,6 +303,20 @@ def test_no_other_answer_ends_a_draft(tab: Page, sample: Sample, given: tuple[in
     assert Draft.objects.get().comment == "Not lost"
 
 
+def test_a_draft_outlives_a_server_that_does_not_answer(tab: Page, sample: Sample) -> None:
+    at(tab, sample)
+    second = tab.context.new_page()
+    with second.expect_request("**/draft/"):
+        second.route("**/draft/", lambda route: None)
+        at(second, sample)
+        type_comment(second, "Before the crash")
+    assert "Before the crash" in kept(tab)
+    second.close()
+    tab.reload()
+    expect(tab.locator("#comment")).to_have_value("Before the crash")
+    until(lambda: Draft.objects.filter(comment="Before the crash").exists())
+
+
 def test_a_form_waits_for_the_network(tab: Page, project: Project, user: User) -> None:
     tab.goto("/p/billing/settings/")
     tab.get_by_label("Guidelines").fill("Written in a train")

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import winnow_client as client
 from curation.runs.kinds import Kind, Pipeline, listed_kinds
 from curation.runs.pages.forms import FALLBACKS, HELP
-from winnow.__main__ import COMMANDS, mcp_parser
+from winnow.commands import COMMANDS, mcp_parser
 from winnow_client import schemas
 from winnow_client.calls import call
 from winnow_client.command import remote_parser

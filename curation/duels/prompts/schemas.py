@@ -5,7 +5,7 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.duels.prompts.exclusions import OutcomeOut
-from curation.web.schemas import Id, Out, Username
+from curation.web.schemas import Id, Out, Strict, Username
 
 _MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
 
@@ -41,18 +41,18 @@ class PromptDetail(PromptOut):
     )
 
 
-class ExclusionRow(Schema):
+class ExclusionRow(Strict):
     instance_id: str = Field(examples=["acme__billing-17"])
     reason: str = Field(examples=["broken environment"])
 
 
-class ExclusionsIn(Schema):
+class ExclusionsIn(Strict):
     exclusions: list[ExclusionRow] = Field(
         description="Up to 500.", examples=[[{"instance_id": "acme__billing-17", "reason": "broken environment"}]]
     )
 
 
-class InstancesIn(Schema):
+class InstancesIn(Strict):
     instance_ids: list[str] = Field(description="Up to 500.", examples=[["acme__billing-17"]])
 
 

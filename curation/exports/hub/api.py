@@ -11,13 +11,13 @@ from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.ids import find
-from curation.web.schemas import Id, Out, Username
+from curation.web.schemas import Id, Out, Strict, Username
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
 
 
-class PushIn(Schema):
+class PushIn(Strict):
     repository: str = Field(max_length=200, examples=["acme/shell-agents"], description="Created if it does not exist.")
     private: bool = Field(True, description="False: anybody can read the repository.")
 

@@ -36,7 +36,7 @@ RecipeDocument = Annotated[
 ]
 
 
-class ExportIn(Schema):
+class ExportIn(Strict):
     """A recipe, or the name of a saved one."""
 
     recipe: RecipeDocument | str = Field(examples=[_RECIPE])
@@ -55,7 +55,7 @@ class ExportPatch(Strict):
         return self
 
 
-class RecipeIn(Schema):
+class RecipeIn(Strict):
     name: str = Field(min_length=1, max_length=80, pattern=r"^[\w][\w .-]*$", examples=["weekly"])
     recipe: RecipeDocument
 

@@ -49,7 +49,7 @@ ENDINGS_OF_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
 
 
 class AsSeen(io.RawIOBase):
-    """An open file up to the size that it was seen with: who writes to it meanwhile does not hold the worker."""
+    """An open file up to the size that it was seen with: a program that writes to it cannot hold the worker."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self.size = file, size

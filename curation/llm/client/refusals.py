@@ -16,7 +16,7 @@ import httpx
 from pydantic import JsonValue
 
 LONGEST_WAIT = 600.0
-# An account is empty if a sentence says what is short and that it is short. A code says it in the same words:
+# An account is empty if a sentence names its money and says that this is short. A code says it in the same words:
 # `AccountOverdueError`. Of "quota" alone that is not known: Google calls a limit per minute a quota too.
 MONEY = (
     r"(?:(?<!load )(?<!load-)balance|credits?(?! card)|funds|wallet|budget|subscription|billing|bill|invoices?|payment"
@@ -43,11 +43,11 @@ QUOTA_WORDS = re.compile(
 QUOTA_CODES = re.compile(
     r"\bcurrent quota\b|\bfree tier only\b|\b(?:credit|billing|budget|payment) (?:limit|error|hard|required)\b"
 )
-# What to pay for more is said of limits too.
+# The advice to pay is given for limits too.
 PAY = re.compile(
     r"\b(?:recharge|top.?up)\b|\b(?:add|enter|register|update|provide) (?:\w+ ){0,2}payment\b|充值", re.IGNORECASE
 )
-# A limit that ends by itself, a size of this request, and what an error costs.
+# A limit that ends by itself, or the size of this request.
 OF_LIMIT = re.compile(
     r"\brate.?limit|\btoo many requests|concurren|\b[rt]pm\b|(?:\b(?:per|this|an?)[ -]|/ ?|\b\d+[ -]?)"
     r"(?:s|sec|second|min|minute|h|hour)s?\b|\bthinking\b|\breasoning\b|_tokens\b|频率",

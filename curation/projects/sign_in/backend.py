@@ -26,6 +26,7 @@ from curation.projects.second_factor.devices import VERIFIED
 from curation.web.database.prepared import Prepared
 from curation.web.http.idempotency import HEADER
 from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, refused
+from curation.web.http.pages import is_fragment
 from curation.web.problems import CsrfFailed, NotAllowed, NotAuthenticated
 
 _live = Prepared(lambda key, now: Session.objects.filter(session_key=key, expire_date__gt=now), key=str, now=datetime)
@@ -99,7 +100,7 @@ def _without_second_factor(request: HttpRequest) -> HttpResponse | None:
     """Refuse a session that was opened without a code; None for others."""
     if not request.user.is_authenticated or request.session.get(VERIFIED):
         return None
-    if is_api(request) or request.headers.get("HX-Request"):
+    if is_api(request) or is_fragment(request):
         detail = f"Set up your second factor first, at {reverse('second-factor')}."
         return refused(request, NotAllowed(detail, code="second_factor"))
     return None if request.path in {reverse(name) for name in SETTING_UP} else redirect("second-factor")

@@ -176,7 +176,8 @@ def _groups(claims: dict[str, Any]) -> set[str]:
     is `team` too, and `/team/leads` is `team/leads`, but never `leads`, which can be another group.
     """
     name = settings.OIDC_GROUPS_CLAIM
-    if name in (claims.get("_claim_names") or {}):
+    left_out = claims.get("_claim_names")
+    if left_out and (not isinstance(left_out, dict) or name in left_out):
         raise SignInFailed(f"{settings.OIDC_NAME} leaves out your groups because they are too many. Tell its operator.")
     found = _claim(claims, name) or []
     groups = [found] if isinstance(found, str) else found
@@ -201,7 +202,8 @@ def _user_of(request: HttpRequest, claims: dict[str, Any]) -> User | None:
         return identity.user
     if request.user.is_authenticated:
         return None
-    made = _new_user(_username(claims), str(claims.get("email") or ""))
+    email = claims.get("email")
+    made = _new_user(_username(claims), email if isinstance(email, str) else "")
     add_identity(made, known)
     return made
 

@@ -16,7 +16,7 @@ from curation.samples.models import SavedView
 from curation.web.database.prepared import Prepared
 from curation.web.lists.params import NamedList, find_list
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
-from curation.web.schemas import Id, Out
+from curation.web.schemas import Id, Out, Strict
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
 _views = Prepared(lambda project, of: SavedView.objects.filter(project=project, list=of)[:100], project=int, of=str)
 
 
-class SavedViewIn(Schema):
+class SavedViewIn(Strict):
     name: str = Field(examples=["Leaky finals"])
     query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
     list: str = Field("samples", description="The list, such as `duels`, `runs` or `trajectories`.")

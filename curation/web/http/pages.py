@@ -23,6 +23,8 @@ SIGNED_OUT, STALE = "signed-out", "csrf"
 # The browser keeps a copy of a form's typed values until this cookie confirms that the form was read
 # (`static/js/kept-forms.js`). It lasts long enough for the page that the form leads to.
 COPY_FIELD, COPY_COOKIE, COPY_SECONDS = "winnow_copy", "winnow-copy-", 300
+# Set for a request that reached its view: another redirect, such as that to set up a second factor, has read no form.
+VIEWED = "winnow.viewed"
 _COPY = re.compile(r"[0-9]{1,10}-[0-9]{1,10}")
 
 
@@ -36,9 +38,12 @@ class PageMiddleware(Middleware):
         if is_api(request):
             return response
         was_read = response.status_code < 400 or response.status_code == 422
-        if request.method == "POST" and was_read and request.user.is_authenticated:
+        if request.method == "POST" and VIEWED in request.META and was_read and request.user.is_authenticated:
             _confirm_copy(request, response)
         return _answer_fragment(request, response) if is_fragment(request) else response
+
+    def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> None:
+        request.META[VIEWED] = True
 
 
 def _confirm_copy(request: HttpRequest, response: HttpResponse) -> None:

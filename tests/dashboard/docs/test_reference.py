@@ -13,7 +13,7 @@ from curation.dashboard.docs.reference import GENERATED, command_line, python_cl
 from curation.exports.formats import TRAINERS
 from curation.exports.recipes.recipe import Recipe
 from curation.runs.kinds import listed_kinds
-from winnow.__main__ import COMMANDS
+from winnow.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[3]
 HEADING = re.compile(r"^## ([\w-]+)$", re.MULTILINE)

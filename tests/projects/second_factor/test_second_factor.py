@@ -14,7 +14,8 @@ from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 from pytest_django.fixtures import Settings
 
-from curation.projects.models import AuditEntry
+from curation.projects.models import AuditEntry, Role
+from curation.web.http.pages import COPY_COOKIE, COPY_FIELD
 from tests.factories import make_bearer, make_project, make_user
 from tests.provider import Provider
 from tests.provider import provider as provider
@@ -168,6 +169,20 @@ def test_a_server_that_requires_it_shows_nothing_before(settings: Settings) -> N
     assert TOTPDevice.objects.filter(confirmed=True).exists()
     call_command("second_factor", "off", "ada")
     assert not TOTPDevice.objects.exists() and not StaticDevice.objects.exists()
+
+
+def test_a_form_that_was_not_read_keeps_its_copy(settings: Settings) -> None:
+    """The session began before the server required it."""
+    make_project("acme", user=make_user("ada"), role=Role.ADMIN)
+    client = Client()
+    with_password(client)
+    typed = {"name": "Acme", "guidelines": "Long and careful", COPY_FIELD: "12-34"}
+    settings.SECOND_FACTOR = "required"
+    sent = client.post("/p/acme/settings/", typed)
+    assert sent["Location"] == "/second-factor/" and f"{COPY_COOKIE}12-34" not in sent.cookies
+    assert client.post("/p/acme/settings/", typed, headers={"X-Requested-With": "fetch"}).status_code == 403
+    settings.SECOND_FACTOR = "optional"
+    assert f"{COPY_COOKIE}12-34" in client.post("/p/acme/settings/", typed).cookies
 
 
 def test_the_provider_has_a_second_factor_of_its_own(client: Client, provider: Provider, settings: Settings) -> None:

@@ -142,16 +142,24 @@ def test_groups_are_found_in_userinfo_and_below_a_path(client: Client, provider:
     assert role(acme) == "viewer"
 
 
+@pytest.mark.parametrize("named", [{"groups": "src1"}, ["groups"], True, 5])
 def test_groups_that_the_provider_leaves_out_are_not_taken_for_none(
-    client: Client, provider: Provider, settings: Settings
+    client: Client, provider: Provider, settings: Settings, named: object
 ) -> None:
     acme = make_project("acme")
     settings.OIDC_ROLES = {"acme": {"viewer": {"team"}}}
     provider.person["groups"] = ["team"]
     sign_in(client)
-    provider.person |= {"groups": [], "_claim_names": {"groups": "src1"}}
+    provider.person |= {"groups": [], "_claim_names": named}
     assert "leaves out your groups" in sign_in(Client())
     assert role(acme) == "viewer"
+
+
+@pytest.mark.parametrize("email", [["ada@example.org"], {"a": 1}, None])
+def test_an_address_in_another_form_is_none(client: Client, provider: Provider, email: object) -> None:
+    provider.person["email"] = email
+    sign_in(client)
+    assert User.objects.get().email == ""
 
 
 @pytest.mark.parametrize("groups", ["team", ["other", "team"], {"team": {"org-1": "acme.example.org"}}])
