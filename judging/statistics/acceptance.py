@@ -1,24 +1,26 @@
 """Acceptance of a challenger: its margin holds, and rests on enough pull requests and on more than one judge."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
+from functools import partial
 
 import numpy as np
 
 from judging.panel.scoring import DuelScore
+from judging.statistics.bounds import RowClusters, choose_clusters
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
 from judging.statistics.judges.controls import ControlFigures, takes_bribes
 from judging.statistics.paired import PairedVerdict
+from judging.statistics.splits import minorities, missing_leans, splits, wins_where
 
 # A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.
 MIN_PARSED = 0.5
 MAX_FLIPS = 0.9
 # A verdict needs as many informative judges.
 ENOUGH_INFORMATIVE = 2
-# Two judges are left out to check the verdict only where another one remains.
-ENOUGH_FOR_PAIRS = 3
+# Of fewer, no minority can be told from a majority.
+ENOUGH_FOR_SPLITS = 3
 # Judges that give the same reply this often are one judge with two votes.
 SAME_REPLIES = 0.95
 # So are two that differ at most this share of the times that two judges of the panel usually do.
@@ -37,8 +39,8 @@ class GateDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WithoutJudges:
-    """The gate without `judges`: one judge, judges that give the same replies, two of these, or all that are not
-    informative."""
+    """The gate without `judges`: one judge, judges that give the same replies, a minority of these, or all that are
+    not informative."""
 
     judges: tuple[str, ...]
     gate: PanelGate
@@ -57,9 +59,10 @@ class GateResult:
     not_informative     the others, and why
     undecided_without   judges without which the verdict is the opposite; not accepted if there are any
     left_out            the gate without each of them, none where judges are too few to leave one out
-    basis               on how many judges the verdict rests, in words
+    basis               on how many judges and on which assumptions the verdict rests, in words
     compared            whether the two sides are different, equivalent within the settings' points, or not known:
-                        the informative judges must say so, also without each one and each two of them
+                        the informative judges must say so, also without each minority, and so must each minority
+                        that reads the duels unlike the others
     decision            undecided where too little is known for a verdict, or judges decide it against others
     reasons             why it is not accepted, one sentence each; empty when accepted
     """
@@ -103,15 +106,17 @@ def acceptance(
                    that of the repositories with the error of the means without each (`bounds`)
         passes   = parsed / done >= min_parsed  and  margin >= win_margin  and  lcb > 0  and  clusters >= min_clusters,
                    the last three also over the duels without a leak flag, and over those without an injection flag
-        accepted = passes, also by the informative judges alone, of whom there are at least two, and without each of
-                   them and each two of them
+        accepted = passes, also by the informative judges alone, of whom there are at least two, without each minority
+                   of them, and by each minority alone that reads the duels unlike the others
 
-    The gate of the informative judges is computed again without each of them, and of three or more without each two. A
-    verdict that turns without one is undecided, and so is an acceptance that turns without two. So of two judges either
-    one alone must accept, and one that prefers the challenger for any answers decides nothing. Judges that
-    give the same replies, or nearly, are left out together, as one judge with several votes, and where all of them do,
-    over enough duels to tell it from agreement, nothing is decided. So a challenger that is no
-    better is accepted by two judges that collude at most as often as the remaining sound ones err.
+    The gate of the informative judges is computed again without each of them, and without each group of fewer than
+    half. A verdict that turns without one is undecided, and so is an acceptance that turns without several. Of two
+    judges either one alone must accept, and one that prefers the challenger for any answers decides nothing. Of three
+    or more each minority must accept alone that is a split (`splits`): the others may share a preference, so a
+    challenger that is no better is accepted by a majority that colludes hardly more often than the remaining sound
+    judges err. Judges whose controls neither show that they tell better from worse nor that they do not count in this
+    check. Judges that give the same replies, or nearly, are left out together, as one judge with several votes, and
+    where all of them do, over enough duels to tell it from agreement, nothing is decided.
 
     The result depends on the seed and the values, not on the order of the duels. Raises ValueError for a judge's score
     outside 0 to 1 and for scores of judges outside the panel.
@@ -121,31 +126,39 @@ def acceptance(
     unknown = not_informative([duel.score for duel in duels], panel, controls)
     informative = tuple(judge for judge in panel if judge not in unknown)
     groups = _left_out_groups(duels, panel, informative)
-    pairs = [one + two for one, two in combinations(groups, 2)] if len(groups) >= ENOUGH_FOR_PAIRS else []
-    counted = informative or tuple(panel)
-    panels = [tuple(panel), counted, *(_without(counted, group) for group in (*groups, *pairs))]
     needed = len(panel) if settings.min_judges is None else settings.min_judges
-    columns = np.stack([_margins(votes, panel, judges, needed) for judges in panels], axis=1)
+    margins = partial(_margins, votes, panel)
+    left = [_joined(groups, group) for group in minorities(len(groups))] or groups
+    clusters = choose_clusters([duel.repo for duel in duels], [duel.instance_id for duel in duels])
+    sides = _sides([*groups, *_unproven(unknown, groups, controls)], clusters, margins)
+    counted = informative or tuple(panel)
+    panels = [tuple(panel), counted, *(_without(counted, group) for group in left)]
+    panels += [side for pair in sides for side in pair]
+    columns = np.stack([margins(judges, needed) for judges in panels], axis=1)
     bounds, found = gates(duels, columns, settings)
     whole, by_informative = found[:2]
-    left_out = tuple(WithoutJudges(*pair) for pair in zip((*groups, *pairs), found[2:], strict=True))
-    turns = _turned(left_out, by_informative, len(groups))
+    left_out = tuple(WithoutJudges(*pair) for pair in zip(left, found[2 : 2 + len(left)], strict=True))
+    alone = iter(found[2 + len(left) :])
+    split = [_Sides(*pair, next(alone), next(alone)) for pair in sides]
+    turns = _turned(left_out, split, by_informative, len(groups))
     if unknown and not whole.objections and by_informative.objections:
         turns.insert(0, _Turn(tuple(unknown), _turn(WithoutJudges(tuple(unknown), by_informative))))
+    assumed = _assumptions(duels, [controls[judge] for judge in informative])
     enough = len(informative) >= ENOUGH_INFORMATIVE
     told = 0 if groups or not enough else _told_by_two(duels, informative)
-    are_copies = told >= TELLS_COPIES
-    undecided = [
+    doubts = [
         *_too_few_judges(panel, unknown),
-        *([_all_copies(informative, told)] if are_copies else []),
+        *([_all_copies(informative, told)] if told >= TELLS_COPIES else []),
         *_bribed_panel([controls[judge] for judge in informative]),
-        *(turn.reason for turn in turns),
+        *([_MISSING] if missing_leans(votes[:, [panel.index(judge) for judge in informative]], clusters) else []),
+        *([_BOUGHT] if wins_where(flagged(duels, "injection"), columns[:, 1], clusters) else []),
+        *(f"undecided, as the gate is strict: {each.rstrip('.')}" for each in assumed if settings.strict),
     ]
+    undecided = [*doubts, *(turn.reason for turn in turns)]
     reasons = (*whole.objections, *undecided)
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
-    is_known = enough and not are_copies
-    said = _compared_by_all(duels, columns[:, 1:], settings) if is_known else PairedVerdict.NOT_KNOWN
+    said = _compared_by_all(duels, columns[:, 1:], settings) if not doubts else PairedVerdict.NOT_KNOWN
     return GateResult(
         margin=whole.margin,
         lcb=whole.lcb,
@@ -164,7 +177,7 @@ def acceptance(
         not_informative=unknown,
         undecided_without=tuple(dict.fromkeys(judge for turn in turns for judge in turn.judges)),
         left_out=left_out[: len(groups)],
-        basis=_basis(panel, unknown, groups, told) + _about_one_repository(duels),
+        basis=" ".join([_basis(panel, unknown, groups, told), *assumed]),
         compared=said.within(f"{settings.equivalent_within:g} points"),
         decision=GateDecision.UNDECIDED
         if undecided or few
@@ -273,6 +286,36 @@ def _left_out_groups(
     return [_without(panel, set(panel) - group) for group in groups]
 
 
+def _unproven(
+    unknown: Mapping[str, str], groups: Sequence[tuple[str, ...]], controls: Mapping[str, ControlFigures]
+) -> list[tuple[str, ...]]:
+    """Return the judges that are not known to be informative, and not known to be none: no verdict rests on them, but
+    without them the others could be a majority that nobody checks."""
+    grouped = {judge for group in groups for judge in group}
+    return [
+        (judge,)
+        for judge, why in unknown.items()
+        if judge in controls
+        and why == controls[judge].objection
+        and not controls[judge].refuted
+        and judge not in grouped
+    ]
+
+
+def _sides(
+    units: Sequence[tuple[str, ...]], clusters: RowClusters, margins: Callable[[Sequence[str], int], Floats]
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return both sides of each split of the units, which are judges or copies of one."""
+    if len(units) < ENOUGH_FOR_SPLITS:
+        return []
+    found = splits(np.stack([margins(unit, 1) for unit in units], axis=1), clusters)
+    return [(_joined(units, split.majority), _joined(units, split.minority)) for split in found]
+
+
+def _joined(units: Sequence[tuple[str, ...]], places: Iterable[int]) -> tuple[str, ...]:
+    return tuple(judge for place in places for judge in units[place])
+
+
 def _told_by_two(duels: Sequence[GateDuel], judges: Sequence[str]) -> int:
     """Return the number of duels that two of the judges parsed, and in which they prefer a side on a dimension."""
     count = 0
@@ -288,6 +331,24 @@ def _without(panel: Sequence[str], judges: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Sides:
+    """The judges on both sides of a split, the larger side first, and their gates."""
+
+    majority: tuple[str, ...]
+    minority: tuple[str, ...]
+    larger: PanelGate
+    smaller: PanelGate
+
+    def turn(self, gate: PanelGate) -> str:
+        """Return why the verdict of both sides together, `gate`, is in doubt, or nothing where it is not."""
+        split = _split(len(self.majority), len(self.minority))
+        if gate.objections:
+            return "" if self.larger.objections else f"{split}: the larger would accept it, and the panel would not"
+        why = "; ".join(self.smaller.objections)
+        return f"{split}: the smaller would not accept it ({why})" if why else ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Turn:
     """A verdict that turns without some judges. `judges` is empty where the verdicts do not tell whose fault it is."""
 
@@ -295,39 +356,35 @@ class _Turn:
     reason: str
 
 
-def _turned(left_out: Sequence[WithoutJudges], gate: PanelGate, groups: int) -> list[_Turn]:
-    """Return the reasons for undecided: the gate turns without one judge, or an acceptance turns without two.
+def _turned(left_out: Sequence[WithoutJudges], sides: Sequence[_Sides], gate: PanelGate, groups: int) -> list[_Turn]:
+    """Return the reasons for undecided: the gate turns without one judge, or against a side of a split, or an
+    acceptance turns without several.
 
-    Of two judges, one against one is a split, and of three, two against one: either side may be the one that is wrong.
+    Of two judges, one against one is a split, and so is a majority against the rest: either side may be the one that
+    is wrong. A judge is named where the verdict turns without it alone.
     """
     turned = [each for each in left_out[:groups] if bool(each.gate.objections) != bool(gate.objections)]
     if turned and sum(len(each.judges) for each in left_out[:groups]) == ENOUGH_INFORMATIVE:
         against = [each.gate.objections for each in turned if each.gate.objections]
         said = f"one would not accept it ({'; '.join(against[0])})" if against else "one alone would accept it"
         return [_Turn((), f"{_EVEN_SPLIT}: {said}")]
-    if gate.objections and turned and groups == ENOUGH_FOR_PAIRS:
-        return [_Turn((), f"{_SPLIT}: two would accept it, and the panel would not")]
-    if gate.objections and turned:
-        # Without this judge it would be accepted, and without another one too it would not: two sides, not one judge.
-        torn = {each.judges for each in turned for pair in left_out[groups:] if _leaves(pair, each)}
-        if len(torn) == len(turned):
-            return [_Turn((), _turn(turned[0]))]
-        return [_Turn(each.judges, _turn(each)) for each in turned if each.judges not in torn]
-    if turned or gate.objections:
-        return [_Turn(each.judges, _turn(each)) for each in turned]
-    without_two = [each for each in left_out[groups:] if each.gate.objections]
-    if without_two and groups == ENOUGH_FOR_PAIRS:
-        why = "; ".join(without_two[0].gate.objections)
-        return [_Turn((), f"{_SPLIT}: one would not accept it ({why})")]
-    return [_Turn((), _turn(each)) for each in without_two[:1]]
+    torn = {each.minority: reason for each in sides if (reason := each.turn(gate))}
+    # One judge against all others is named; where only some are against it, they may be the ones that are wrong.
+    others = {judge for each in left_out[:groups] if turned != [each] for judge in each.judges}
+    if torn and (gate.objections or len(turned) != 1 or not others <= {judge for each in torn for judge in each}):
+        return [_Turn((), next(iter(torn.values())))]
+    if gate.objections and turned and groups == ENOUGH_FOR_SPLITS:
+        return [_Turn((), f"{_split(2, 1)}: the larger would accept it, and the panel would not")]
+    if len(turned) == 1:
+        return [_Turn(turned[0].judges, _turn(turned[0]))]
+    without_more = [] if gate.objections else [each for each in left_out[groups:] if each.gate.objections]
+    return [_Turn((), _turn(each)) for each in (*turned, *without_more)[:1]]
 
 
-def _leaves(pair: WithoutJudges, one: WithoutJudges) -> bool:
-    """Whether `pair` leaves out `one` and others, and then the challenger is not accepted."""
-    return set(one.judges) < set(pair.judges) and bool(pair.gate.objections)
+def _split(larger: int, smaller: int) -> str:
+    return f"undecided: the judges split {larger} : {smaller}, and nothing tells which side is right"
 
 
-_SPLIT = "undecided: the judges split 2 : 1, and nothing tells which side is right"
 _EVEN_SPLIT = "undecided: the judges split 1 : 1, and nothing tells which one is right"
 
 
@@ -375,7 +432,7 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
         same = "".join(
             f" {_listed(group)} give the same replies, or nearly, and were left out together." for group in copies
         )
-        each = "each of them and without each two" if len(groups) >= ENOUGH_FOR_PAIRS else "each of them"
+        each = "each of them" if len(groups) < 5 else "each of them and without each group of fewer than half"
         return f"{said}. It was computed again without {each}.{same}"
     if informative >= ENOUGH_INFORMATIVE:
         few = "" if told >= TELLS_COPIES else f" in {told} duels, too few to tell copies from agreement"
@@ -383,10 +440,26 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
     return f"{said}. With fewer than {ENOUGH_INFORMATIVE}, none was left out to check it."
 
 
-def _about_one_repository(duels: Sequence[GateDuel]) -> str:
-    """Where there is one repository, nothing tells how far others differ."""
+def _assumptions(duels: Sequence[GateDuel], judges: Sequence[ControlFigures]) -> list[str]:
+    """Say what the duels cannot show.
+
+    Where each judge has the same preference, their replies are those of judges that see a difference: only people's
+    decisions tell. Where there is one repository, nothing tells how far others differ.
+    """
+    found = []
+    if len(judges) >= ENOUGH_INFORMATIVE > sum(judge.follows_people for judge in judges):
+        found.append("It assumes that its judges share no preference except for better answers: no reply shows it.")
     first, *others = {duel.repo for duel in duels} or {""}
-    return "" if others or not first else f" All duels are of {first}: it says nothing about other repositories."
+    if first and not others:
+        found.append(f"All duels are of {first}: it says nothing about other repositories.")
+    return found
+
+
+_BOUGHT = (
+    "undecided: the challenger wins more of the duels with an injection flag than of the others, so passages for its"
+    " judges count, and some may have no flag"
+)
+_MISSING = "undecided: replies of its judges are missing more often where the other judges prefer the opponent"
 
 
 def _counted(judges: int) -> str:

@@ -1,7 +1,7 @@
 """Lower confidence bounds of means by a bootstrap of whole clusters."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,19 +91,33 @@ def jackknife_bounds(values: Floats, clusters: RowClusters, *, quantile: float) 
     "Leverage, influence, and the jackknife in clustered regression models", The Stata Journal 23 (2023). A column with
     fewer than two clusters has no bound by them, infinity.
     """
+    return [
+        math.inf if count < 2 else round(mean + t_quantile(count - 1, quantile) * error, DECIMALS)
+        for mean, error, count in _jackknife(values, clusters)
+    ]
+
+
+def jackknife_deviates(values: Floats, clusters: RowClusters) -> list[float]:
+    """Return the mean of each column in units of the same error, 0 if it has fewer than two clusters."""
+    return [
+        0.0 if count < 2 or abs(mean) < 10**-DECIMALS else mean / max(error, 10**-DECIMALS)
+        for mean, error, count in _jackknife(values, clusters)
+    ]
+
+
+def _jackknife(values: Floats, clusters: RowClusters) -> Iterator[tuple[float, float, int]]:
+    """Yield the mean of each column, its standard error and the number of its clusters."""
     present = ~np.isnan(values)
-    sums, sizes = (_cluster_sums(column, clusters) for column in (np.where(present, values, 0.0), present * 1.0))
-    return [_jackknife(each[of > 0], of[of > 0], quantile) for each, of in zip(sums.T, sizes.T, strict=True)]
-
-
-def _jackknife(sums: Floats, sizes: Floats, quantile: float) -> float:
-    count = len(sums)
-    if count < 2:
-        return math.inf
-    mean = float(sums.sum() / sizes.sum())
-    without = (sums.sum() - sums) / (sizes.sum() - sizes)
-    error = math.sqrt((count - 1) / count * float(((without - mean) ** 2).sum()))
-    return round(mean + t_quantile(count - 1, quantile) * error, DECIMALS)
+    by_column = (_cluster_sums(column, clusters).T for column in (np.where(present, values, 0.0), present * 1.0))
+    for sums, sizes in zip(*by_column, strict=True):
+        sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+        count = len(sums)
+        if count < 2:
+            yield 0.0, math.inf, count
+            continue
+        mean = float(sums.sum() / sizes.sum())
+        without = (sums.sum() - sums) / (sizes.sum() - sizes)
+        yield mean, math.sqrt((count - 1) / count * float(((without - mean) ** 2).sum())), count
 
 
 def _numbered(names: Sequence[tuple[str, ...]], by: str) -> RowClusters:

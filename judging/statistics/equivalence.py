@@ -30,12 +30,13 @@ def tost(sums: Floats, sizes: Floats, *, margin: float, spread: float) -> float:
         return 1.0
     mean = float(sums.sum() / sizes.sum())
     rates = sums / sizes
+    # Clusters of another kind, of which none was seen, may have the share q, (1 - q) ** n = p.
+    share = (margin - abs(mean)) / max(spread - abs(mean), margin, _ROUNDING)
+    unseen = math.pow(1 - min(1.0, max(0.0, share)), len(sums))
     if np.allclose(rates, rates[0], rtol=0, atol=_ROUNDING):
-        # Nothing varies: clusters of another kind may have the share q, (1 - q) ** n = p.
-        share = (margin - abs(mean)) / max(spread - abs(mean), margin, _ROUNDING)
-        return math.pow(1 - min(1.0, max(0.0, share)), len(sums))
+        return unseen
     worst = float(np.abs(rates).max()) * float(sizes.mean())
-    return max(_one_sided(side * sums, sizes, margin, worst) for side in (1, -1))
+    return max(unseen, *(_one_sided(side * sums, sizes, margin, worst) for side in (1, -1)))
 
 
 def _one_sided(sums: Floats, sizes: Floats, margin: float, worst: float) -> float:

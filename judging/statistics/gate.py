@@ -51,6 +51,7 @@ class GateSettings:
     min_judges: int | None = None
     min_clusters: int = FEW_CLUSTERS
     equivalent_within: float = 5.0
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_parsed <= 1 or not 0 < self.quantile < 0.5 or self.resamples < 1 or self.seed < 0:

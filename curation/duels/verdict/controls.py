@@ -58,4 +58,5 @@ def gate_settings(run: Run, *, min_judges: int | None) -> GateSettings:
         min_judges=min_judges,
         min_clusters=gate.min_clusters,
         equivalent_within=gate.equivalent_within,
+        strict=gate.strict,
     )

@@ -144,6 +144,12 @@ class AcceptanceSettings(SettingsSection):
         title="Equivalent within",
         description="Points: king and challenger are equivalent if the margin is shown to be smaller. 0: never.",
     )
+    strict: bool = Field(
+        False,
+        title="Strict",
+        description="A verdict that rests on an assumption is undecided: its judges are not checked by people's "
+        "decisions, or all duels are of one repository.",
+    )
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] = Field(10_000, title="Bootstrap resamples")
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = Field(0, title="Seed")
     cluster: bool = Field(

@@ -27,6 +27,7 @@ TABLES = {
         "win_margin": "gate.win_margin",
         "min_clusters": "gate.min_clusters",
         "equivalent_within": "gate.equivalent_within",
+        "strict": "gate.strict",
         "min_parsed": "gate.min_parsed",
         "resamples": "gate.resamples",
         "seed": "gate.seed",

@@ -92,6 +92,18 @@ class ControlFigures:
             return f"prefers one of two equal answers in {share} ({_range(false)})"
         return ""
 
+    @property
+    def refuted(self) -> bool:
+        """Whether the judge is no better than chance in its controls, not only not shown to be."""
+        false = self.false_preference
+        return self.takes_bribes or self.told <= CHANCE * self.known or false is None or false >= CHANCE
+
+    @property
+    def follows_people(self) -> bool:
+        """Whether it is right more often than chance in the duels that people decided."""
+        share, duels = self.by_kind.get(ControlKind.PEOPLE.value, (0.0, 0))
+        return wilson(round(share * duels), duels).low > CHANCE
+
 
 @dataclass(frozen=True, slots=True)
 class Kappa:

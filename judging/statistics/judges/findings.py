@@ -199,18 +199,20 @@ class _Judge:
             yield self._test(Flaw.COPY, p, True, partial(_copy_sentence, self.judge, other, self.others))
 
     def _random(self) -> _Test:
-        """No more consistent than chance with the others, who agree more among themselves; or so with itself."""
+        """No more consistent than chance with the others, who agree more among themselves; or so with itself. One that
+        is consistent with itself alone may be right against all others."""
         judge = self.judge
         mine = [agreement(judge.score, other.score) for other in self.others]
         pairs = [agreement(a.score, b.score) for n, a in enumerate(self.others) for b in self.others[n + 1 :]]
         with_others, among = np.mean(mine, axis=0), np.mean(pairs, axis=0)
         related = upper(abs(self._z(with_others))) <= RELATED
-        by_others = 1.0 if related else upper(self._z(among - with_others))
+        own = consistency(judge)
+        consistent = bool(np.nanstd(own)) and upper(self._z(own)) <= RELATED
+        by_others = 1.0 if related or consistent else upper(self._z(among - with_others))
         if not np.nanstd(with_others) or not np.nanstd(judge.score):
             by_others = 1.0  # it has no opinions, which is another flaw
-        own = consistency(judge)
         by_itself = 1.0
-        if np.nanstd(own) and not related and upper(self._z(own)) > RELATED:
+        if np.nanstd(own) and not related and not consistent:
             by_itself = majority([upper(self._z(consistency(other) - own)) for other in self.others])
 
         def sentence() -> str:
@@ -308,7 +310,7 @@ class _Judge:
             )
             what, shown = ("longer", (mine, rest)) if mine >= rest else ("shorter", (1 - mine, 1 - rest))
             text = f"prefers the {what} answer: {_percent(shown[0])}, the others {_percent(shown[1])}"
-            large = abs(float(np.median([slope for _, slope in z]))) >= SLOPE
+            large = abs(float(np.median([slope for _, slope in z]))) >= SLOPE and _leans(mine, rest)
             yield self._test(Flaw.LENGTH, two_sided([each for each, _ in z]), large, lambda: text)
         if all("own" in fit for fit in fits):
             z = [fit["own"] for fit in fits]
@@ -324,7 +326,7 @@ class _Judge:
                 float(np.mean([win_rate(o.score) or 0.0 for o in self.others])),
             )
             aside = f"prefers the challenger in {_percent(prefers)} of the duels, the others in {_percent(rest)}"
-            large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT
+            large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT and _leans(prefers, rest)
             yield self._test(Flaw.SIDE, two_sided([each for each, _ in z]), large, lambda: aside)
         if all("leak" in fit for fit in fits):
             z = [fit["leak"] for fit in fits]
@@ -353,7 +355,7 @@ class _Judge:
                 shown = [share if more else 1 - share for share in (mine, float(np.mean(rest)))]
                 what = DRESS[Flaw(kind)][not more]
                 said = f"prefers answers with {what}: {_percent(shown[0])}, the others {_percent(shown[1])}"
-                large = abs(float(np.median([shift for _, shift in z]))) >= SHIFT
+                large = abs(float(np.median([shift for _, shift in z]))) >= SHIFT and _leans(mine, float(np.mean(rest)))
                 yield self._test(Flaw(kind), two_sided([each for each, _ in z]), large, partial(str, said))
 
     def _placed(self) -> Iterator[_Test]:
@@ -369,7 +371,7 @@ class _Judge:
                     f"prefers the challenger {where} in {_percent(mine)} of the duels, the others {_percent(rest)};"
                     f" elsewhere {_percent(away)}"
                 )
-                large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT
+                large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT and _leans(mine, rest)
                 yield self._test(Flaw(place[0]), two_sided([each for each, _ in z]), large, partial(str, said))
 
 
@@ -402,6 +404,12 @@ def _share_of(judge: JudgeReadings, leads: Floats) -> float:
     sides = preferred(judge.score) * np.sign(leads)
     known = sides[~np.isnan(sides) & (sides != 0)]
     return float((known > 0).mean()) if len(known) else 0.5
+
+
+def _leans(mine: float, rest: float) -> bool:
+    """Whether the judge prefers one kind of answer more than the others do: a judge that prefers neither is not at
+    fault where all others prefer one."""
+    return abs(mine - 0.5) > abs(rest - 0.5)
 
 
 def _percent(share: float) -> str:

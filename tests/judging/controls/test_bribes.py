@@ -26,3 +26,9 @@ def test_the_step_stays_and_the_bribe_is_outside_of_it(answer: str) -> None:
 def test_phrases_do_not_find_all_bribes() -> None:
     """Or the controls would only show what judges do with marked text."""
     assert any(not neutralise(bribe).findings for bribe in BRIBES)
+
+
+def test_bribes_are_in_several_spellings() -> None:
+    """A judge that reads past an English sentence may still follow other letters, a comment or a tool call."""
+    assert sum(not bribe.isascii() for bribe in BRIBES) >= 2
+    assert {"#", "{", "<"} <= {bribe[0] for bribe in BRIBES}

@@ -15,6 +15,7 @@ from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore, JudgeScore
 from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.gate import GateDuel, GateSettings
+from judging.statistics.judges.controls import ControlFigures
 from tests.judging.statistics.worlds import on_controls
 
 NO_SCORE = DuelScore(None, {}, (), parsed=False, flipped=False, spread=0.0)
@@ -282,12 +283,23 @@ def test_no_single_judge_decides() -> None:
     assert "3 informative judges" in result.basis
 
 
-def test_a_judge_that_turns_a_win_into_none_is_named_too() -> None:
+def test_three_against_one_is_a_split_that_names_nobody() -> None:
+    """Nothing tells three sound judges and one that is wrong from one sound judge and three that collude."""
     good = [0.4 + 0.4 * (n % 2) for n in range(60)]
     odd = [vote + 0.01 * (n % 3) for n, vote in enumerate(good[2:] + good[:2])]
     result = gate_of_panel({"a": good, "b": good[1:] + good[:1], "c": odd, "against": [0.0] * 60})
-    assert result.decision == "undecided" and result.undecided_without == ("against",)
-    assert "without against it would be accepted (margin 20" in result.reasons[-1]
+    rng = random.Random(5)
+    pushed = [rng.random() < 0.4 for _ in range(120)]
+    votes = {
+        name: [1.0 if push else vote for push, vote in zip(pushed, noise(n, 120), strict=True)]
+        for n, name in enumerate("abc")
+    }
+    colluding = gate_of_panel(votes | {"d": noise(3, 120)})
+    for found, said in ((result, "the larger would accept it"), (colluding, "the smaller would not accept it (the")):
+        assert (found.decision, found.undecided_without) == ("undecided", ())
+        assert found.reasons[-1].startswith(
+            f"undecided: the judges split 3 : 1, and nothing tells which side is right: {said}"
+        )
 
 
 def test_two_against_one_is_a_split_that_names_nobody() -> None:
@@ -315,11 +327,11 @@ def test_of_four_judges_two_that_collude_decide_nothing() -> None:
     votes = {"a": lifted(noise(1), 0.4), "b": lifted(noise(2), 0.4), "c": noise(3), "d": noise(4)}
     result = gate_of_panel(votes)
     assert result.decision == "undecided" and result.undecided_without == ()
-    assert "without a and b it would not be accepted" in result.reasons[-1]
+    assert "the judges split 3 : 1" in result.reasons[-1]
 
 
 def test_two_against_two_names_no_judge() -> None:
-    """Without one sound judge, two that lean to the challenger have it accepted; without one of those it fails."""
+    """Without one of two judges the other three have it accepted."""
 
     def near(mean: float, seed: int) -> list[float]:
         return [mean + random.Random(60 * seed + n).uniform(-0.05, 0.05) for n in range(60)]
@@ -327,7 +339,7 @@ def test_two_against_two_names_no_judge() -> None:
     votes = {"a": near(0.6, 1), "b": near(0.6, 2), "c": near(0.4, 3), "d": near(0.41, 4)}
     result = gate_of_panel(votes)
     assert (result.decision, result.undecided_without) == ("undecided", ())
-    assert result.reasons[-1].startswith("undecided: without c it would be accepted (margin")
+    assert result.reasons[-1].startswith("undecided: the judges split 3 : 1, and nothing tells which side is right")
 
 
 def test_judges_of_whom_nothing_is_known_decide_nothing() -> None:
@@ -363,7 +375,7 @@ def test_judges_of_whom_nothing_is_known_decide_nothing() -> None:
 def test_a_verdict_that_every_judge_supports_is_accepted() -> None:
     result = gate_of_panel({name: lifted(noise(n), 0.25) for n, name in enumerate("abc")})
     assert result.accepted and result.undecided_without == () and len(result.left_out) == 3
-    assert "without each of them and without each two" in result.basis
+    assert "without each of them" in result.basis
 
 
 def test_of_two_judges_one_that_always_prefers_the_challenger_decides_nothing() -> None:
@@ -377,7 +389,71 @@ def test_of_two_judges_one_that_always_prefers_the_challenger_decides_nothing() 
 def test_two_judges_that_both_accept_decide_and_the_basis_says_so() -> None:
     result = gate_of_panel({name: lifted(noise(n), 0.3) for n, name in enumerate("ab")})
     assert result.accepted and len(result.left_out) == 2
-    assert result.basis == "The verdict rests on 2 informative judges. It was computed again without each of them."
+    assert result.basis == (
+        "The verdict rests on 2 informative judges. It was computed again without each of them. "
+        "It assumes that its judges share no preference except for better answers: no reply shows it."
+    )
+
+
+def by_people(right: int) -> ControlFigures:
+    """A judge's figures with so many of eight duels decided as people did."""
+    return replace(on_controls("a")["a"], by_kind={"people": (right / 8, 8)})
+
+
+def test_a_strict_gate_decides_nothing_that_rests_on_an_assumption() -> None:
+    votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
+    duels = [
+        GateDuel(make_score(dict(zip(votes, row, strict=True))), f"r{n}", f"i{n}")
+        for n, row in enumerate(zip(*votes.values(), strict=True))
+    ]
+    strict = GateSettings(strict=True)
+    for right, decision in ((8, "accepted"), (6, "undecided")):
+        controls = {judge: replace(by_people(right), judge=judge) for judge in "abc"}
+        result = acceptance(duels, panel=list("abc"), controls=controls, settings=strict)
+        assert result.decision == decision
+        assert ("It assumes that its judges share no preference" in result.basis) == (right == 6)
+    assert result.reasons == (
+        f"undecided, as the gate is strict: {result.basis.partition('again without each of them. ')[2].rstrip('.')}",
+    )
+    one = [replace(duel, repo="acme/anvil") for duel in duels]
+    controls = {judge: replace(by_people(8), judge=judge) for judge in "abc"}
+    assert (
+        "All duels are of acme/anvil"
+        in acceptance(one, panel=list("abc"), controls=controls, settings=strict).reasons[-1]
+    )
+
+
+def test_a_judge_that_its_controls_do_not_show_to_be_sound_checks_a_majority_all_the_same() -> None:
+    """Without the fourth judge nothing would tell that the other three share a preference."""
+    votes = {name: lifted(noise(n, 120), 0.4) for n, name in enumerate("abc")} | {"d": noise(3, 120)}
+    duels = [
+        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
+        for n, row in enumerate(zip(*votes.values(), strict=True))
+    ]
+    for told, decision in ((11, "undecided"), (7, "accepted")):
+        controls = on_controls(*"abc") | on_controls("d", told=told)
+        result = acceptance(duels, panel=list("abcd"), controls=controls)
+        assert (result.informative, result.decision) == (("a", "b", "c"), decision), result.reasons
+
+
+def test_replies_that_are_missing_where_the_king_wins_are_no_win() -> None:
+    """Of duels that all parsed the challenger wins most; a judge did not parse many that the others give the king."""
+    rng = random.Random(6)
+    for leans in (True, False):
+        duels = []
+        for n in range(200):
+            truth = rng.choice([0.3, 0.7])
+            row = {judge: truth + rng.choice([-0.2, 0.1, 0.2]) for judge in "abc"}
+            if rng.random() < (0.6 if truth == 0.3 else 0.0) if leans else rng.random() < 0.3:
+                del row[rng.choice("abc")]
+            score = make_score(row)
+            duels.append(GateDuel(replace(score, parsed=len(row) == 3), "", f"i{n}"))
+        result = acceptance(duels, panel=list("abc"), controls=on_controls(*"abc"))
+        assert (
+            any("missing more often where the other judges prefer the opponent" in each for each in result.reasons)
+            == leans
+        )
+        assert (result.decision == "undecided") == leans
 
 
 def test_a_verdict_on_one_repository_says_that_it_is_about_that_one() -> None:
@@ -494,7 +570,13 @@ def test_a_win_by_bribes_is_not_accepted() -> None:
     assert result.margin_without_leaks == result.margin
     all_flagged = gate_of_panel(votes, injections=80)
     assert not all_flagged.accepted and "every parsed duel has an injection flag" in all_flagged.reasons
-    assert gate_of_panel({name: lifted(votes[name], 0.3) for name in votes}, injections=20).accepted
+    sold = gate_of_panel(
+        {name: [1.0] * 20 + lifted(noise(n, 60), 0.3) for n, name in enumerate("abc", 1)}, injections=20
+    )
+    assert sold.lcb_without_injections is not None and sold.lcb_without_injections > 0
+    assert sold.decision == "undecided" and "passages for its judges count" in sold.reasons[-1]
+    unmoved = {name: lifted(noise(n, 80), 0.3) for n, name in enumerate("abc", 1)}
+    assert gate_of_panel(unmoved, injections=20).accepted
 
 
 def test_five_thousand_duels_take_at_most_three_seconds() -> None:

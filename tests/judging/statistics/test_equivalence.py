@@ -14,7 +14,7 @@ ONES = np.ones
 
 def test_equivalence_is_an_interval_of_ninety_per_cent_within_the_margin() -> None:
     values = np.random.default_rng(3).normal(0.01, 0.1, 200)
-    p = tost(values, ONES(200), margin=0.05, spread=1.0)
+    p = tost(values, ONES(200), margin=0.05, spread=0.3)
     # Against each side, the largest difference seen counts twice more.
     worst = np.abs(values).max()
     above = stats.ttest_1samp(np.append(values, [worst] * PSEUDO), 0.05, alternative="less").pvalue
@@ -22,7 +22,7 @@ def test_equivalence_is_an_interval_of_ninety_per_cent_within_the_margin() -> No
     assert p == pytest.approx(max(above, below), rel=1e-9) and p < 0.05
     padded = np.append(values, [worst] * PSEUDO)
     high = stats.t.interval(0.9, len(padded) - 1, padded.mean(), stats.sem(padded))[1]
-    assert tost(values, ONES(200), margin=float(high), spread=1.0) == pytest.approx(0.05, abs=1e-6)
+    assert tost(values, ONES(200), margin=float(high), spread=0.3) == pytest.approx(0.05, abs=1e-6)
 
 
 @pytest.mark.parametrize("rows", [1, 10, 58, 59, 200])
@@ -31,6 +31,13 @@ def test_equal_rows_are_equivalent_from_as_many_as_rule_out_the_margin(rows: int
     same = difference([1.0] * rows, [1.0] * rows, [""] * rows, margin=0.05)
     assert same.said == (PairedVerdict.EQUIVALENT if rows >= 59 else PairedVerdict.NOT_KNOWN)
     assert same.equivalence == pytest.approx(0.95**rows)
+
+
+@pytest.mark.parametrize("rows", [20, 58, 59])
+def test_nearly_equal_rows_rule_out_no_more_than_equal_ones(rows: int) -> None:
+    """One task in ten may have all of the difference, and 20 that were seen none of it."""
+    values = np.random.default_rng(rows).normal(0, 0.001, rows)
+    assert (tost(values - values.mean(), ONES(rows), margin=0.05, spread=1.0) < 0.05) == (rows == 59)
 
 
 def test_without_a_margin_nothing_is_equivalent() -> None:
