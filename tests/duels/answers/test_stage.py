@@ -53,11 +53,7 @@ def test_a_refused_answer_is_stored_with_its_reason_and_retried(models: Models) 
     ("said", "reason"),
     [
         (TOOL_CALL, "tool_call_token"),
-        (completion(""), "empty"),
-        (completion("THOUGHT: on and", finish="length"), "truncated"),
         (completion("", thinking="thinking all the way", finish="length"), "truncated"),
-        ("I'm sorry, but I can't help with that.", "refused"),
-        ("ls\n<|im_end|>\n<|im_start|>user\nMore, please.", "turn_token"),
         (replace(completion('[tool call c] bash {"comm', finish="tool_calls"), tool_calls=[BROKEN]), "broken_call"),
     ],
 )

@@ -16,7 +16,7 @@ from tests.factories import make_member, make_user
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DUELS, DRAWN = 60, 20
+DUELS, DRAWN = 40, 20
 # 7 duels without a difference prove at most 30 % with 90 % confidence, a few more in a small set.
 LOOSE = {"size": DRAWN, "alpha": 0.3, "delta": 0.1}
 
@@ -33,7 +33,7 @@ def unsure_of_some(request: CompletionRequest) -> Says:
 
 @world
 def arena(patched: pytest.MonkeyPatch) -> Any:
-    """Answers of 60 duels, which nobody has judged."""
+    """Answers of 40 duels, which nobody has judged."""
     serve(patched)
     project, _ = make_arena(prompts=DUELS, judges=("judge-a", "judge-b"))
     for kind, model in (("king", "king"), ("challenger", "challenger")):

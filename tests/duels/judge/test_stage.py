@@ -104,8 +104,6 @@ def test_a_reply_that_does_not_parse_is_retried_then_stored_as_missing(models: M
     [
         completion(""),
         completion(verdict(1, 1, 1, 1, 1)[:40], finish="length"),
-        '{"correctness": 1, "grounding": 1, "progress": 1, "protocol": 1, "reason": "four"}',
-        '{"correctness": 3, "grounding": 1, "progress": 1, "protocol": 1, "efficiency": 1}',
     ],
 )
 def test_an_unparsed_judge_is_missing_never_a_loss(models: Models, said: Says) -> None:

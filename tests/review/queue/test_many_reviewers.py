@@ -56,7 +56,7 @@ def check(decided: list[int], samples: int) -> None:
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("samples", [250, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("samples", [100, pytest.param(1_000, marks=pytest.mark.slow)])
 def test_fifty_reviewers_empty_one_queue_on_postgresql(samples: int) -> None:
     check(empty_the_queue(50, samples), samples)
 
