@@ -5,8 +5,8 @@ are Few-Shot Learners" (2020), appendix C, compare 13-grams and leave out those 
 have; lm-evaluation-harness took 13 from there. N. Lambert et al., "Tülu 3" (2024), compare 8-grams and call a row
 contaminated from half of its tokens on. Here rows of 40 words or more have 13-grams, and half of them decide. A single
 changed word would take most of those of a shorter row away: it has 8-grams, of which six in ten decide from 26 words
-on, and half below. In scripts without blanks a sign is a word. A multiple-choice question is found by the text before
-its options together with all of these, in any order.
+on, and half below. In scripts without blanks between words a sign is a word. A multiple-choice question is found by the
+text before its options together with all of these, in any order.
 """
 
 import re

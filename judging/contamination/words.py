@@ -2,10 +2,13 @@
 
 import re
 
-# In scripts without blanks each sign is a word.
+# In scripts without blanks between words each sign is a word.
 _SIGNS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _SIGN = re.compile(f"[{_SIGNS}]")
-WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}]+")
+# In those of Thai, Lao, Burmese and Khmer it is a letter with the marks around it.
+_LETTERS = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_MARKS = r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3"
+WORD = re.compile(rf"[{_SIGNS}]|[^\W{_SIGNS}{_LETTERS}]+|[{_LETTERS}][{_MARKS}]*")
 _ASCII_WORD = re.compile(r"\w+")
 # Lines that many programs begin with, and the numbers that listings put before their lines.
 _HEADER = re.compile(

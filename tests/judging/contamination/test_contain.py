@@ -100,6 +100,26 @@ def test_half_of_a_row_is_contained_and_a_third_is_not() -> None:
     assert matches([held], [third]) == []
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        (
+            "บริษัทแห่งหนึ่งมีพนักงานสี่สิบแปดคน ครึ่งหนึ่งเดินทางด้วยรถไฟฟ้า ที่เหลือเดินทางด้วยรถเมล์กี่คน",
+            "ยี่สิบสี่คน",
+            "บริษัทแห่งหนึ่งมีรถบรรทุกสิบคัน ขายไปสามคัน เหลือกี่คัน",
+        ),
+        ("ຈົ່ງອະທິບາຍວ່າເປັນຫຍັງທ້ອງຟ້າຈຶ່ງມີສີຟ້າ ໃນເວລາກາງເວັນ", "ເພາະອາກາດກະຈາຍແສງ", "ຈົ່ງອະທິບາຍວ່າເປັນຫຍັງນ້ຳທະເລຈຶ່ງເຄັມ"),
+        ("ទន្លេសាបជាបឹងធំជាងគេ ហេតុអ្វីបានជាទឹកហូរបញ្ច្រាស", "ព្រោះទឹកទន្លេមេគង្គ", "ទន្លេមេគង្គហូរកាត់ប្រទេសណាខ្លះ"),
+        ("မြန်မာနိုင်ငံ၏ အရှည်ဆုံးမြစ်သည် မည်သည့်မြစ်ဖြစ်သနည်း", "ဧရာဝတီမြစ်", "ရန်ကုန်မြို့တွင် လူဦးရေ မည်မျှရှိသနည်း"),
+    ],
+    ids=["Thai", "Lao", "Khmer", "Burmese"],
+)
+def test_a_text_without_blanks_between_words_is_found_with_other_blanks(question: str, answer: str, other: str) -> None:
+    glued = f"{other}{question.replace(' ', '')}{answer}{other}"
+    assert [match.row for match in matches([row(question, answer)], [said(glued, "OK")])] == [0]
+    assert matches([row(question, answer)], [said(other, "OK")]) == []
+
+
 STEM = "Which enzyme unwinds the double helix ahead of the fork during replication in bacteria?"
 CHOICES = ("Primase", "Helicase", "Ligase", "Topoisomerase I")
 PASSAGE = "Bacteria copy their whole genome in about forty minutes, and start again before they have finished.\n\n"
