@@ -108,7 +108,7 @@ def test_leaks_of_every_class_over_records_in_many_languages(capsys: pytest.Capt
 
 def test_honest_answers_near_the_fix_are_left_alone() -> None:
     """They edit what the issue names, run the tests that the history shows, and call things as the patch does. At first
-    sight 0.12 to 0.25 of them were flagged, and 0.83 to 0.94 of the leaks found."""
+    sight 0.06 to 0.25 of them were flagged, and 0.83 to 0.94 of the leaks found."""
     _, recall, false_flags = figures(read_cases("all", "near_cases.jsonl", "near_records.jsonl"))
     assert recall >= 0.92
     assert false_flags <= 0.04
