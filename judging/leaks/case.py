@@ -132,7 +132,9 @@ class LeakCase:
         is_type = stem[:1].isupper() and not stem.isupper() and f" {squash(stem)} " in self._types
         may_be_common = is_own and not is_type
         return all(
-            self.history.knows_part(part) or (may_be_common and (len(part) < 3 or is_common(part, _PICKED)))
+            self.history.knows_part(part)
+            or (len(part) >= _LONG_PART and self.history.knows_word(part))  # `samesite` of `SameSite`
+            or (may_be_common and (len(part) < 3 or is_common(part, _PICKED)))
             for part in parts
         )
 
@@ -205,7 +207,10 @@ _LINES = re.compile(r"\s*\[?\s*\d{1,7}(?:\s*[,-]\s*\d{1,7})?\s*\]?\s*")
 _CALL = re.compile(r"(?m)^\[tool call[^\]\n]*\][^\n]*|<function=[^>\n]{1,60}>(?s:.*?)(?:</function>|\Z)")
 # Names are made of so many of the most common words; longer names are not picked twice.
 _PICKED, _MOST_PICKED = 2000, 3
-_ASSIGNED = re.compile(r"(?m)^[ +\t]*(?:self\.|this\.|@|#define )?([A-Za-z_]\w{2,100})(?::[^=\n]{1,60})?\s*=(?![=~])")
+_LONG_PART = 6
+_ASSIGNED = re.compile(
+    r"(?m)(?:^|'\d*[aci]\\?)[ +\t]*(?:self\.|this\.|@|#define )?([A-Za-z_]\w{2,100})(?::[^=\n]{1,60})?\s*=(?![=~])"
+)
 _TYPE = re.compile(r"(?<![\w-])(?:class|struct|enum|interface|trait|type|record|module)\s+([A-Z]\w{2,100})")
 _WRITTEN = re.compile(r"(?:(?<!<)>\s?|create</parameter>\s*<parameter=path>)(?:[\w.-]{0,80}/){0,20}([\w-]{3,100})\.\w")
 _TEST_NAME = re.compile(

@@ -35,12 +35,13 @@ REFERENCE = re.compile(
     r"[\s/_:#!.='\"-]{0,3}(?:(?:no|nr|number|issue|pull request|pr)\b[\s.#:]{0,3})?(\d{2,7})(?![^\W_]|\.\d)",
     re.IGNORECASE,
 )
-# Versions, dates and advisories, and those that everybody takes for an example.
+# Versions, dates, advisories, own headers and colours, and those that everybody takes for an example.
 RELEASE = re.compile(
     r"(?<![A-Za-z\d.])v?(\d{1,4}(?:\.\d{1,5}){2,3}(?:[.-]?(?:alpha|beta|rc|dev|pre|post)[.-]?\d{0,3})?"
-    r"|\d{4}-\d\d-\d\d|(?:CVE|GHSA|RUSTSEC|PYSEC)-[\w-]{6,30})(?![\w-]|\.\w)"
+    r"|\d{4}-\d\d-\d\d|(?:CVE|GHSA|RUSTSEC|PYSEC)-[\w-]{6,30}"
+    r"|X-[A-Z][\w-]{4,40}|#[\da-fA-F]{6})(?![\w-]|\.\w)"
 )
-_USUAL = re.compile(r"[0-3]\.[01]\.[01](?:\.[01])?|1\.2\.3(?:\.4)?|127\.0\.0\.1|\d{4}-01-01")
+_USUAL = re.compile(r"[0-3]\.[01]\.[01](?:\.[01])?|1\.2\.3(?:\.4)?|127\.0\.0\.1|\d{4}-01-01|#(?:([\da-fA-F]{1,2})\1+)")
 _CAPITALISED = r"[^\W\d_a-z][\w'’-]+"
 _PERSON = re.compile(
     r"(?<![\w/@.])@([A-Za-z][A-Za-z\d-]{3,38})(?![\w/(])|\b([\w.+-]{4,40})@[\w-]+\.[a-z]"
@@ -349,7 +350,7 @@ class RecordText:
             match[1]: RecordPlace(place.name, place.offset + match.start(1))
             for text, place in self.prose
             for match in RELEASE.finditer(text)
-            if not _USUAL.fullmatch(match[1])
+            if not _USUAL.fullmatch(match[1]) and not is_ordinary(match[1])
         }
 
     @cached_property

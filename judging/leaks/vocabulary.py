@@ -69,7 +69,7 @@ _FRAMEWORK_NAMES = word_set(
     "attr_reader attr_accessor before_action in_time_zone rpoplpush blmove "
     # Coined by everyone
     "file_path filename filepath line_number return_value error_message test_case test_data to_dict from_dict to_json "
-    "from_json user_id __main__ key_name max_length start_time end_time my_function foo_bar "
+    "self this super from_json user_id __main__ key_name max_length start_time end_time my_function foo_bar "
     "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT PYTHONPATH LD_LIBRARY_PATH find_file search_dir search_file end_of_edit "
     "scroll_down scroll_up line_length"
 )

@@ -24,7 +24,7 @@ from sandbox.gate.foreign import (
     without_line,
     words_of,
 )
-from sandbox.gate.misread import texts_as_code, tolerated
+from sandbox.gate.misread import quoted_code, texts_as_code, tolerated
 from sandbox.gate.state import PLAIN_FILE, PLAIN_FOLDER, Changes, PathEntry, State, StateChange
 
 # Lines that are tried alone, over all results; of each result at least one.
@@ -277,7 +277,7 @@ def _wrong_content(
         yield attempt(f"other words in line {number + 1} of {path}", with_other_line(text, number), warns=lenient)
         for says, wrong in longer_line(text, number):
             yield attempt(f"{says} line {number + 1} of {path}", wrong, warns=lenient and number > 0)
-    for says, wrong in texts_as_code(text):
+    for says, wrong in (*texts_as_code(text), *quoted_code(checker)):
         yield attempt(f"{says} in {path}", wrong)
     for says, wrong, is_doubtful in tolerated(text):
         yield attempt(f"{says} in {path}", wrong, warns=is_doubtful or _only_comments(text, wrong))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from sandbox.gate.foreign import is_rounded
 
@@ -21,6 +22,27 @@ REASONS_AS_CODE = (
     *("zq = zq -o zq", "-n 1 -o 2", "*", ".*", "exit 0", "; exit 0 ;", "$(exit 0)"),
     *('zq" = "zq" ] || [ "zq', "zq' = 'zq' ] || [ 'zq", '"; exit 0; "', "'; exit 0; '"),
 )
+
+
+# Behind the name of a program, something of the shell in a text between quotes or in a here document.
+_SUBSTITUTED = re.compile(r"\b[^\n]*?(?:\"(?:[^\"\\]|\\.)*?|<<-? ?\w+\n(?:[^\\]|\\.)*?)\$[({A-Za-z_]", re.DOTALL)
+# So far and so often it is looked for: the time is bounded.
+_FAR, _OFTEN = 400, 20
+# Texts that end the quotes and make a condition true or false there; `@` is the quote.
+_QUOTING = {
+    re.compile(r"\b(?:python[\d.]*|perl|ruby|sqlite3)"): ("zq@ and 0 and @", "zq@ or 1 or @"),
+    re.compile(r"\b(?:[gm]?awk|node|php)"): ("zq@ && 0 && @", "zq@ || 1 || @"),
+    re.compile(r"\b(?:eval|(?:ba|da)?sh)"): ("zq@ = @zq@ ] || [ @zq",),
+}
+
+
+def quoted_code(checker: str) -> Iterator[tuple[str, str]]:
+    """Return what to call it, and texts that a checker executes that puts them between quotes of a program."""
+    for program, texts in _QUOTING.items():
+        ends = (match.end() for match in islice(program.finditer(checker), _OFTEN))
+        if any(_SUBSTITUTED.match(checker, end, end + _FAR) for end in ends):
+            for text in texts:
+                yield from (("a text that ends the quotes of a program", text.replace("@", q) + "\n") for q in "'\"")
 
 
 def texts_as_code(text: str) -> Iterator[tuple[str, str]]:

@@ -106,13 +106,10 @@ def test_leaks_of_every_class_over_records_in_many_languages(capsys: pytest.Capt
     assert false_flags <= 0.04
 
 
-def test_honest_answers_near_the_fix_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_honest_answers_near_the_fix_are_left_alone() -> None:
     """They edit what the issue names, run the tests that the history shows, and call things as the patch does. At first
-    sight 0.12 to 0.25 of them were flagged, and 0.83 to 0.94 of the leaks found."""
-    cases = read_cases("all", "near_cases.jsonl", "near_records.jsonl")
-    _, recall, false_flags = figures(cases)
-    with capsys.disabled():
-        print(f"\nnear the fix, {len(cases)} answers: recall {recall:.3f}, false flags {false_flags:.3f}", end="")
+    sight 0.06 to 0.25 of them were flagged, and 0.83 to 0.94 of the leaks found."""
+    _, recall, false_flags = figures(read_cases("all", "near_cases.jsonl", "near_records.jsonl"))
     assert recall >= 0.92
     assert false_flags <= 0.04
 

@@ -16,24 +16,9 @@ _BOXES = {f"/srv/box/{n}.txt": f"item {n}\n" for n in range(20)}
 _NOTHING = "Nothing today.\n"
 
 _PASSWD = "root:x:0:/root:/bin/sh\nbob:x:1001:/home/bob:/bin/sh\nmail:x:8:/var/mail:/bin/false\n"
-_MEAN = "awk -F, 'NR>1{s+=$3; n++} END{printf \"%.3f\\n\", s/n/7}' /srv/staff.csv > mean"
 _WANTED = f"printf '%s\\n' '{_LISTED}' | cmp -s - /tmp/got; r=$?; rm /tmp/got; exit $r"
 
 FRESH_BAD = [
-    Case(
-        "no difference is printed",
-        _TEAMS,
-        f'[ -f teams.txt ] && [ -z "$(diff - teams.txt 2> /dev/null <<END\n{_LISTED}\nEND\n)" ]',
-        _STAFF,
-        names="that nobody may read",
-    ),
-    Case(
-        "nearly that mean",
-        _MEAN,
-        "grep -qxE '[0-9][.][0-9]{3}' mean && awk '{d=$1-0.964; exit !(d<0.2 && d>-0.2)}' mean",
-        _STAFF,
-        names="the last digit but one",
-    ),
     Case(
         "a name for find", "echo staff.csv > n.txt", '[ "$(find /srv -name "$(cat n.txt)")" = /srv/staff.csv ]', _STAFF
     ),
@@ -124,17 +109,6 @@ FRESH_BAD = [
     ),
 ]
 FRESH_SOUND = [
-    Case(
-        "zeros behind a half",
-        "echo 0.50 > half",
-        "[ \"$(wc -w < half)\" = 1 ] && grep -qxE '[0-9.]+' half && awk '{exit !($1 == 0.5)}' half",
-    ),
-    Case(
-        "rounded up or down",
-        _MEAN,
-        '[ "$(wc -w < mean)" = 1 ] && case "$(cat mean)" in 0.963|0.964|0.965) ;; *) exit 1 ;; esac',
-        _STAFF,
-    ),
     Case(
         "paths with colons in the text",
         "sed -i '/^bob:/s#/bin/sh#/bin/false#' /srv/passwd",
