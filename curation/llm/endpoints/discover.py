@@ -11,7 +11,7 @@ from curation.llm.endpoints.keys import why_refused
 from curation.web.outbound.addresses import MODELS
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.problems import Invalid, Unavailable
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 2 * 1024 * 1024

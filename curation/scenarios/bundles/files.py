@@ -14,7 +14,7 @@ from curation.imports.sources.open import open_path
 from curation.imports.sources.rows import BadRow, SourceError, SourcePosition
 from curation.scenarios.bundles.task_reader import TaskReader, task_roots
 from curation.scenarios.models import Scenario, ScenarioQuerySet
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 FOLDER = "scenarios"
 # Characters that some file system does not allow in a name, or that would lead out of the folder.

@@ -8,7 +8,7 @@ from django.http import QueryDict
 from curation.scenarios.bundles.document import MARKS
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid
-from curation.web.text.json_size import parse_inner
+from curation.web.text.storable import parse_inner
 
 AXIS = "axes__"
 
