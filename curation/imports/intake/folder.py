@@ -11,7 +11,6 @@ worker reads and writes by open folders (`watched.Folder`), never by paths.
 """
 
 import hashlib
-import io
 import logging
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from curation.imports.intake.watched import WatchedFolder, WatchedState
+from curation.imports.intake.watched import AsSeen, WatchedFolder, WatchedState
 from curation.imports.kinds import ImportParams
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.open import open_stored
@@ -46,24 +45,6 @@ DONE, FAILED = "done", "failed"
 REASON = ".reason.txt"
 OPTIONS, LONGEST_OPTIONS = "options.json", 1024 * 1024
 ENDINGS_OF_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload")
-
-
-class AsSeen(io.RawIOBase):
-    """An open file up to the size that it was seen with: a program that writes to it cannot hold the worker."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file, self.size = file, size
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self.size - self._file.tell())
-        return self._file.read(left if size < 0 else min(size, left))
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        is_from_end = whence == io.SEEK_END
-        return self._file.seek(offset + self.size if is_from_end else offset, io.SEEK_SET if is_from_end else whence)
 
 
 def take_files() -> list[Run]:

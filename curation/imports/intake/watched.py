@@ -3,6 +3,7 @@
 Between two looks a name can become a link, and a folder another one. An open folder stays the one that was opened.
 """
 
+import io
 import logging
 import os
 import stat
@@ -148,3 +149,21 @@ class WatchedFolder:
         except OSError as error:
             logger.error("WATCH_FOLDER: %s cannot be read: %s", printable(str(self.path)), error.strerror)
         return found
+
+
+class AsSeen(io.RawIOBase):
+    """An open file up to the size that it was seen with: a program that writes to it cannot hold the worker."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self.size = file, size
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(0, self.size - self._file.tell())
+        return self._file.read(left if size < 0 else min(size, left))
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        is_from_end = whence == io.SEEK_END
+        return self._file.seek(offset + self.size if is_from_end else offset, io.SEEK_SET if is_from_end else whence)

@@ -11,6 +11,7 @@ import pytest
 from django.core.files.storage import default_storage
 
 from curation.imports.intake import folder
+from curation.imports.intake.watched import AsSeen
 from curation.imports.row_kinds import import_kind
 from curation.imports.sources.open import Opened, open_stored
 from curation.projects.models import AuditEntry, Project
@@ -96,7 +97,7 @@ def test_a_file_that_grows_without_end_holds_no_worker(
     path = watched / "file.jsonl"
     path.write_bytes(SECRET)
 
-    class Growing(folder.AsSeen):
+    class Growing(AsSeen):
         def read(self, size: int = -1) -> bytes:
             with path.open("ab") as more:
                 more.write(b" " * 1024)
