@@ -40,6 +40,7 @@ SHOWN_AROUND, SHOWN = 100, 900
 _ROLE = re.compile(r"^(?:system|developer|user|assistant|tool|function):$", re.MULTILINE)
 _PRIME = np.uint64(0x100000001B3)
 Ids = NDArray[np.uint64]
+Words = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class _Unit:
 
     row: int
     task: int
-    answer: Sequence[str]
-    parts: Sequence[str]
+    answer: Words
+    parts: Words
     grams: int
     needed: float
 
@@ -133,9 +134,8 @@ class Containment:
         for unit, places in self._hits(ids).items():
             known = self._units[unit]
             share = len(places) / known.grams
-            if share < known.needed or f" {' '.join(known.answer)} " not in (said if known.answer else "  "):
-                continue
-            if any(f" {part} " not in said for part in known.parts):
+            wanted = [" ".join(known.answer), *known.parts] if known.answer else known.parts
+            if share < known.needed or any(f" {part} " not in said for part in wanted):
                 continue
             if len(known.answer) == 1 and known.answer[0] not in words[max(places) : max(places) + NEAR]:
                 continue
@@ -156,13 +156,7 @@ class Containment:
         return hits
 
     def _add_unit(
-        self,
-        task: int,
-        words: Sequence[str],
-        size: int,
-        answer: Sequence[str] = (),
-        parts: Sequence[str] = (),
-        needed: float = CONTAINED_FROM,
+        self, task: int, words: Words, size: int, answer: Words = (), parts: Words = (), needed: float = CONTAINED_FROM
     ) -> None:
         for word in words:
             self._words.setdefault(word, len(self._words) + 1)
