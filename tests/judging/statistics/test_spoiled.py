@@ -7,7 +7,8 @@ import pytest
 
 from judging.statistics.judges.findings import findings
 from judging.statistics.judges.readings import panel_readings
-from tests.judging.statistics.spoiled import BETTER, LEVEL, UNSEEN, judged
+from tests.judging.statistics.spoiled import judged
+from tests.judging.statistics.spoiled_worlds import BETTER, LEVEL, UNSEEN
 
 ROUNDS = 200
 
