@@ -19,6 +19,8 @@ from judging.statistics.bounds import Floats, RowClusters, jackknife_deviates
 # Chosen by simulation: of smaller ones few sound panels pass, of larger ones too many that collude.
 MARGINS, AGREEMENT = 1.2, 1.8
 AT_FIVE_PERCENT = 1.645
+# Of three judges each must carry the verdict by itself, split or not.
+PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def splits(votes: Floats, clusters: RowClusters) -> list[Split]:
     for minority in minorities(votes.shape[1]):
         majority = tuple(place for place in range(votes.shape[1]) if place not in minority)
         gap, closer = jackknife_deviates(_contrasts(votes, majority, minority), clusters)
-        if (gap / MARGINS) ** 2 + (max(closer, 0.0) / AGREEMENT) ** 2 > 1:
+        if len(majority) == PAIR or (gap / MARGINS) ** 2 + (max(closer, 0.0) / AGREEMENT) ** 2 > 1:
             found.append(Split(majority, minority))
     return found
 

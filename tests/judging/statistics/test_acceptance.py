@@ -15,7 +15,6 @@ from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import DuelScore, JudgeScore
 from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.gate import GateDuel, GateSettings
-from judging.statistics.judges.controls import ControlFigures
 from tests.judging.statistics.worlds import on_controls
 
 NO_SCORE = DuelScore(None, {}, (), parsed=False, flipped=False, spread=0.0)
@@ -393,67 +392,6 @@ def test_two_judges_that_both_accept_decide_and_the_basis_says_so() -> None:
         "The verdict rests on 2 informative judges. It was computed again without each of them. "
         "It assumes that its judges share no preference except for better answers: no reply shows it."
     )
-
-
-def by_people(right: int) -> ControlFigures:
-    """A judge's figures with so many of eight duels decided as people did."""
-    return replace(on_controls("a")["a"], by_kind={"people": (right / 8, 8)})
-
-
-def test_a_strict_gate_decides_nothing_that_rests_on_an_assumption() -> None:
-    votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
-    duels = [
-        GateDuel(make_score(dict(zip(votes, row, strict=True))), f"r{n}", f"i{n}")
-        for n, row in enumerate(zip(*votes.values(), strict=True))
-    ]
-    strict = GateSettings(strict=True)
-    for right, decision in ((8, "accepted"), (6, "undecided")):
-        controls = {judge: replace(by_people(right), judge=judge) for judge in "abc"}
-        result = acceptance(duels, panel=list("abc"), controls=controls, settings=strict)
-        assert result.decision == decision
-        assert ("It assumes that its judges share no preference" in result.basis) == (right == 6)
-    assert result.reasons == (
-        f"undecided, as the gate is strict: {result.basis.partition('again without each of them. ')[2].rstrip('.')}",
-    )
-    one = [replace(duel, repo="acme/anvil") for duel in duels]
-    controls = {judge: replace(by_people(8), judge=judge) for judge in "abc"}
-    assert (
-        "All duels are of acme/anvil"
-        in acceptance(one, panel=list("abc"), controls=controls, settings=strict).reasons[-1]
-    )
-
-
-def test_a_judge_that_its_controls_do_not_show_to_be_sound_checks_a_majority_all_the_same() -> None:
-    """Without the fourth judge nothing would tell that the other three share a preference."""
-    votes = {name: lifted(noise(n, 120), 0.4) for n, name in enumerate("abc")} | {"d": noise(3, 120)}
-    duels = [
-        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
-        for n, row in enumerate(zip(*votes.values(), strict=True))
-    ]
-    for told, decision in ((11, "undecided"), (7, "accepted")):
-        controls = on_controls(*"abc") | on_controls("d", told=told)
-        result = acceptance(duels, panel=list("abcd"), controls=controls)
-        assert (result.informative, result.decision) == (("a", "b", "c"), decision), result.reasons
-
-
-def test_replies_that_are_missing_where_the_king_wins_are_no_win() -> None:
-    """Of duels that all parsed the challenger wins most; a judge did not parse many that the others give the king."""
-    rng = random.Random(6)
-    for leans in (True, False):
-        duels = []
-        for n in range(200):
-            truth = rng.choice([0.3, 0.7])
-            row = {judge: truth + rng.choice([-0.2, 0.1, 0.2]) for judge in "abc"}
-            if rng.random() < (0.6 if truth == 0.3 else 0.0) if leans else rng.random() < 0.3:
-                del row[rng.choice("abc")]
-            score = make_score(row)
-            duels.append(GateDuel(replace(score, parsed=len(row) == 3), "", f"i{n}"))
-        result = acceptance(duels, panel=list("abc"), controls=on_controls(*"abc"))
-        assert (
-            any("missing more often where the other judges prefer the opponent" in each for each in result.reasons)
-            == leans
-        )
-        assert (result.decision == "undecided") == leans
 
 
 def test_a_verdict_on_one_repository_says_that_it_is_about_that_one() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from judging.statistics.judges.findings import findings
 from judging.statistics.judges.readings import panel_readings
-from tests.judging.statistics.spoiled import BETTER, LEVEL, UNSEEN, judged
+from tests.judging.statistics.spoiled import judged
+from tests.judging.statistics.spoiled_worlds import BETTER, LEVEL, UNSEEN
 
 ROUNDS = 200
 
@@ -34,7 +35,7 @@ def test_a_majority_that_shares_a_preference_makes_no_false_acceptance(world: st
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("world", BETTER)
 def test_sound_panels_accept_a_better_challenger(world: str) -> None:
-    assert share_accepted(world, ROUNDS) > (0.6 if "40" in world and "of 0.65, " not in world else 0.05)
+    assert share_accepted(world, ROUNDS) > (0.6 if "40" in world and "of 0.65, " not in world else 0.01)
 
 
 def test_three_of_four_that_collude_are_a_split_in_which_no_sound_judge_is_named() -> None:
