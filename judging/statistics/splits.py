@@ -24,7 +24,7 @@ PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class PanelSplit:
     """The places of the judges on both sides, the larger side first."""
 
     majority: tuple[int, ...]
@@ -36,14 +36,14 @@ def minorities(count: int) -> list[tuple[int, ...]]:
     return [group for size in range(1, (count + 1) // 2) for group in combinations(range(count), size)]
 
 
-def splits(votes: Floats, clusters: RowClusters) -> list[Split]:
+def splits(votes: Floats, clusters: RowClusters) -> list[PanelSplit]:
     """Return the splits of the judges, whose `votes` (duels × judges) are NaN where a judge did not parse."""
     found = []
     for minority in minorities(votes.shape[1]):
         majority = tuple(place for place in range(votes.shape[1]) if place not in minority)
         gap, closer = jackknife_deviates(_contrasts(votes, majority, minority), clusters)
         if len(majority) == PAIR or (gap / MARGINS) ** 2 + (max(closer, 0.0) / AGREEMENT) ** 2 > 1:
-            found.append(Split(majority, minority))
+            found.append(PanelSplit(majority, minority))
     return found
 
 

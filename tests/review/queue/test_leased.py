@@ -17,6 +17,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from tests import waiting
 from tests.config.test_growth import analyze, counted_work, grow, has_grown
+from tests.config.test_growth import unknown_sizes as unknown_sizes
 from tests.factories import make_sample
 from tests.review.rows import project_with_reviewer, reviewer_of, taken_by
 from tests.sampled import one_of
