@@ -90,7 +90,7 @@ class Quantity:
 
 
 def quantities(text: str) -> Iterator[Quantity]:
-    """Yield what a text measures: `180 ms`, `30 seconds`, `10 MB`."""
+    """Yield the quantities of a text: `180 ms`, `30 seconds`, `10 MB`."""
     for match in _QUANTITY.finditer(text):
         amount, time, size = Decimal(match[1]), match[2], match[3]
         if time:

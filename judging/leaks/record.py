@@ -267,7 +267,7 @@ class RecordText:
 
     @cached_property
     def quantities(self) -> dict[frozenset[str], RecordPlace]:
-        """What the prose measures, with its places; the numbers of the patch have no units."""
+        """The quantities of the prose, with their places; the numbers of the patch have no units."""
         return {
             quantity.values: RecordPlace(place, quantity.span[0])
             for place in ("description", "title")

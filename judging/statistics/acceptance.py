@@ -441,7 +441,7 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
 
 
 def _assumptions(duels: Sequence[GateDuel], judges: Sequence[ControlFigures]) -> list[str]:
-    """Say what the duels cannot show.
+    """Name the assumption of the verdict.
 
     Where each judge has the same preference, their replies are those of judges that see a difference: only people's
     decisions tell. Where there is one repository, nothing tells how far others differ.

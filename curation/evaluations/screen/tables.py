@@ -37,7 +37,7 @@ class FigureCell:
 class TableLine:
     """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended, `mismatches`
     episodes of another task, `unconfirmed` those whose task the server does not say, `missing` rows or episodes of the
-    launch without a result. What an `incomplete` model lacks in a part of the rows may not be known."""
+    launch without a result. The number that an `incomplete` model lacks in a part of the rows may not be known."""
 
     rank: int
     model: str

@@ -36,8 +36,8 @@ class MessagePart:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The messages before the answers, and the answers of each side. A conversation has no sides. `beside` are the
-    texts of fields that no message has, such as answers in a column of another name. `tools` is what the definitions of
-    tools say."""
+    texts of fields that no message has, such as answers in a column of another name. `tools` is the text of the
+    definitions of tools."""
 
     prompt: Sequence[MessagePart]
     sides: Sequence[Sequence[MessagePart]]
