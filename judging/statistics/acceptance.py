@@ -12,7 +12,7 @@ from judging.statistics.bounds import RowClusters, choose_clusters
 from judging.statistics.gate import Floats, GateDuel, GateSettings, PanelGate, compared, flagged, gates, unclustered
 from judging.statistics.judges.controls import ControlFigures, takes_bribes
 from judging.statistics.paired import PairedVerdict
-from judging.statistics.splits import minorities, missing_leans, splits, wins_where
+from judging.statistics.splits import ALL_TRIED, minorities, missing_leans, splits, wins_where
 
 # A judge that parsed in fewer of the duels, or contradicts itself in more of its readings, says little.
 MIN_PARSED = 0.5
@@ -432,7 +432,8 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
         same = "".join(
             f" {_listed(group)} give the same replies, or nearly, and were left out together." for group in copies
         )
-        each = "each of them" if len(groups) < 5 else "each of them and without each group of fewer than half"
+        several = "without each group of fewer than half" if len(groups) <= ALL_TRIED else "without each two"
+        each = "each of them" if len(groups) < 5 else f"each of them and {several}"
         return f"{said}. It was computed again without {each}.{same}"
     if informative >= ENOUGH_INFORMATIVE:
         few = "" if told >= TELLS_COPIES else f" in {told} duels, too few to tell copies from agreement"

@@ -21,6 +21,8 @@ MARGINS, AGREEMENT = 1.2, 1.8
 AT_FIVE_PERCENT = 1.645
 # Of three judges each must carry the verdict by itself, split or not.
 PAIR = 2
+# Of so many judges all minorities are tried: 63 of 7, where 13 would have 4,095.
+ALL_TRIED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,24 @@ class PanelSplit:
 
 
 def minorities(count: int) -> list[tuple[int, ...]]:
-    """Return the places of each group of fewer than half of so many judges, single ones first."""
-    return [group for size in range(1, (count + 1) // 2) for group in combinations(range(count), size)]
+    """Return the places of each group of fewer than half of so many judges, single ones first; of more than `ALL_TRIED`
+    judges each one and each two."""
+    most = (count - 1) // 2 if count <= ALL_TRIED else 2
+    return [group for size in range(1, most + 1) for group in combinations(range(count), size)]
+
+
+def _ends(votes: Floats) -> list[tuple[int, ...]]:
+    """Return the places of the judges with the lowest margins, and with the highest, in groups of three to fewer than
+    half: a majority that shares a preference leaves the others at one end."""
+    order = np.argsort(_mean(list(votes))).tolist()
+    sizes = range(PAIR + 1, (len(order) + 1) // 2) if len(order) > ALL_TRIED else ()
+    return [tuple(sorted(end)) for size in sizes for end in (order[:size], order[-size:])]
 
 
 def splits(votes: Floats, clusters: RowClusters) -> list[PanelSplit]:
     """Return the splits of the judges, whose `votes` (duels × judges) are NaN where a judge did not parse."""
     found = []
-    for minority in minorities(votes.shape[1]):
+    for minority in (*minorities(votes.shape[1]), *_ends(votes)):
         majority = tuple(place for place in range(votes.shape[1]) if place not in minority)
         gap, closer = jackknife_deviates(_contrasts(votes, majority, minority), clusters)
         if len(majority) == PAIR or (gap / MARGINS) ** 2 + (max(closer, 0.0) / AGREEMENT) ** 2 > 1:

@@ -3,9 +3,13 @@
 import random
 from dataclasses import replace
 
+import numpy as np
+
 from judging.statistics.acceptance import acceptance
+from judging.statistics.bounds import choose_clusters
 from judging.statistics.gate import GateDuel, GateSettings
 from judging.statistics.judges.controls import ControlFigures
+from judging.statistics.splits import splits
 from tests.judging.statistics.test_acceptance import lifted, make_score, noise
 from tests.judging.statistics.worlds import on_controls
 
@@ -69,3 +73,26 @@ def test_replies_that_are_missing_where_the_king_wins_are_no_win() -> None:
             == leans
         )
         assert (result.decision == "undecided") == leans
+
+
+def test_a_large_panel_is_checked_without_all_of_its_millions_of_minorities() -> None:
+    """Nine of sixteen judges share a preference, and seven see no difference."""
+    sound, sharing = "abcdefg", "hijklmnop"
+    shared = lifted(noise(99, 120), 0.4)
+    votes = {name: noise(n, 120) for n, name in enumerate(sound)}
+    votes |= {
+        name: [
+            own if n % 3 else alike
+            for n, (alike, own) in enumerate(zip(shared, lifted(noise(place, 120), 0.4), strict=True))
+        ]
+        for place, name in enumerate(sharing, 20)
+    }
+    duels = [
+        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
+        for n, row in enumerate(zip(*votes.values(), strict=True))
+    ]
+    result = acceptance(duels, panel=list(votes), controls=on_controls(*votes))
+    assert not result.accepted and "the judges split" in result.reasons[-1], result.reasons
+    assert not result.undecided_without and "without each two" in result.basis
+    found = splits(np.array(list(votes.values())).T, choose_clusters([""] * 120, [duel.instance_id for duel in duels]))
+    assert tuple(range(7)) in [split.minority for split in found]
