@@ -169,7 +169,7 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_cache() -> None:
-    """SQLite numbers rows anew: the figures of an earlier test's project would be those of this test's project."""
+    """SQLite uses ids again: the figures of an earlier test's project would be those of this test's project."""
     if not settings.CELERY_BROKER_URL.startswith("redis"):  # with Redis the cache is shared with the queue
         cache.clear()
 
