@@ -39,7 +39,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, P, Pipeline, Preset, RunFact, Stage
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
-from curation.samples.list.queries import review_steps
+from curation.samples.list.pages import review_steps
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.params import matching_trajectories
 from curation.web.ids import IdList, find

@@ -10,7 +10,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
-from curation.samples.list.queries import review_steps
+from curation.samples.list.pages import review_steps
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.harbor import require_harbor
 from curation.scenarios.gate.run_section import TEMPLATE, gate_section

@@ -12,7 +12,7 @@ from curation.labels.models import Label, LabelValue, Question
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Role
 from curation.review.models import Pick
-from curation.review.queue.seats import shown_seats
+from curation.review.queue.lease import shown_seats
 from curation.samples.models import Sample
 from tests.factories import make_bearer, make_duel, make_member, make_trajectory
 from tests.review import conftest

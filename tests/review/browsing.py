@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from curation.projects.access import access_of
 from curation.review.models import Lease
-from curation.review.queue.seats import seats_of, side_token
+from curation.review.queue.lease import seats_of, side_token
 from curation.samples.models import Sample
 
 HTMX = {"HX-Request": "true"}

@@ -18,7 +18,7 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
-from curation.samples.list.queries import review_steps
+from curation.samples.list.pages import review_steps
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, exact_money, percent

@@ -1,7 +1,7 @@
 """Copy the counting panel's newest scores to duels and their samples. Statuses and decisions never change.
 
 Everything is a few statements for all rows, so that another panel or other thresholds take a second for many thousands
-of duels. The bucket and the priority follow `judging.panel.buckets` and `curation.samples.scores.order`; a test
+of duels. The bucket and the priority follow `judging.panel.buckets` and `curation.samples.scores`; a test
 compares both.
 """
 
@@ -20,7 +20,7 @@ from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, SampleStatus, flag_bits
-from curation.samples.scores.order import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
+from curation.samples.scores import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.ids import IdList
 from judging.panel.buckets import HOLDING_FLAGS
 
@@ -133,7 +133,7 @@ def _bucket(scored_by: str, score: str, flags: str, edges: Edges) -> Case:
 
 
 def _priority(edges: Edges) -> Case:
-    """`curation.samples.scores.order.priority_of` a duel."""
+    """`curation.samples.scores.priority_of` a duel."""
     distance = Least(Abs(F("score") - edges.final), Abs(F("score") - edges.refined))
     flipped = Case(When(Exact(F("flags").bitand(Flag.FLIP), 0), then=0.0), default=FLIP_BONUS)
     held = Case(When(Exact(F("flags").bitand(LEAKS | Flag.INJECTION), 0), then=0.0), default=HELD_BONUS)

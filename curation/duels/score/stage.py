@@ -20,8 +20,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import UNSCORED, Flag, SampleKind, flag_names
-from curation.samples.scores.order import UNPARSED_PRIORITY
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import UNPARSED_PRIORITY, SampleRow, upsert_samples
 from curation.web.ids import IdList
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of

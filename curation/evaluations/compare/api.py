@@ -14,8 +14,7 @@ from curation.evaluations.splits.schemas import split_out
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
-from curation.web.http.etag import seen_version
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version
 from curation.web.lists.params import ListParams
 
 router = Router(tags=["evaluations"])

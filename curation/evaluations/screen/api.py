@@ -18,8 +18,7 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from curation.web.schemas import Page

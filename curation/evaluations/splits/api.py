@@ -10,7 +10,7 @@ from curation.projects.removal.api import ArchiveIn, DeletionOut, accepted
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_row, delete_row
-from curation.web.http.etag import seen_version, set_etag, version_of
+from curation.web.http.responses import seen_version, set_etag, version_of
 from curation.web.ids import find
 from curation.web.schemas import Page
 

@@ -19,7 +19,7 @@ from curation.projects.models import Project
 from curation.runs.models import LIVE
 from curation.samples.models import Sample
 from curation.web.text.figures import counted, percent
-from curation.web.text.markdown import markdown_html
+from curation.web.text.markup import markdown_html
 from judging.contamination.levels import Level
 
 MAX_READ = 400_000

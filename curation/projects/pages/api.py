@@ -26,8 +26,7 @@ from curation.projects.service_accounts import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Page
 

@@ -23,7 +23,7 @@ from curation.projects.settings.toml_file import settings_from_toml
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, NotAllowed
 from curation.web.text.figures import counted
-from curation.web.text.markdown import markdown_html
+from curation.web.text.markup import markdown_html
 from curation.web.text.storable import read_json
 
 

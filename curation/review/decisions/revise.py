@@ -11,7 +11,7 @@ from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
-from curation.review.decisions.drafts import MAX_TEXT, clear_draft
+from curation.review.decisions.decide import MAX_TEXT, clear_draft
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
@@ -24,8 +24,17 @@ from curation.review.decisions.state import (
     refuse_stale_version,
 )
 from curation.review.models import Action, Decision, Pick, Revision, Suggestion
-from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
-from curation.review.queue.seats import LEFT, RIGHT, hides_sides, pick_of, seats_meant
+from curation.review.queue.lease import (
+    LEFT,
+    RIGHT,
+    held_by_other,
+    hides_sides,
+    holder_of,
+    lock_sample,
+    own_lease,
+    pick_of,
+    seats_meant,
+)
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import text_errors

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from curation.guarantees.models import Audit
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.guarantees.approve import approve_unseen
+from curation.review.guarantees.carry_out import approve_unseen
 from curation.review.guarantees.draw import extend_audit
 from curation.review.guarantees.proof import Point, proof_of
 from curation.review.guarantees.resource import (

@@ -8,8 +8,7 @@ from curation.labels.models import Label, LabelValue, Question, QuestionKind
 from curation.labels.values import BadValue, checked_value, span_key, words_of
 from curation.projects.access import Access
 from curation.review.decisions.state import refuse_errors, refuse_stale_version
-from curation.review.queue.lease import lock_sample, own_lease
-from curation.review.queue.seats import LEFT, RIGHT, hides_sides, place_of, shown_seats
+from curation.review.queue.lease import LEFT, RIGHT, hides_sides, lock_sample, own_lease, place_of, shown_seats
 from curation.review.workspace.labels import FIELDS, NEWEST, SIDES, text_of
 from curation.samples.blind import reviews_blind
 from curation.samples.models import Sample, SampleKind

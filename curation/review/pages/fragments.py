@@ -7,11 +7,11 @@ from django.shortcuts import redirect, render
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.decisions.drafts import draft_of
+from curation.review.decisions.decide import draft_of
 from curation.review.decisions.revise import side_to_revise
 from curation.review.models import Pick, Suggestion
 from curation.review.pages.views import sample_of
-from curation.review.queue.seats import LEFT, RIGHT, is_blind, other_side, side_of_token, side_token
+from curation.review.queue.lease import LEFT, RIGHT, is_blind, other_side, side_of_token, side_token
 from curation.review.queue.take import open_count
 from curation.review.workspace.detail import detail_of, facts_of, history_of
 from curation.review.workspace.diff import diff_html, word_diff

@@ -4,8 +4,7 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review.models import Revision, Suggestion
-from curation.review.queue.lease import own_lease
-from curation.review.queue.seats import Seats, is_blind, shown_seats, side_named
+from curation.review.queue.lease import Seats, is_blind, own_lease, shown_seats, side_named
 from curation.review.refine.draft import ask_for_draft
 from curation.review.refine.schemas import RejudgeIn, SuggestIn, SuggestionList, SuggestionOut
 from curation.runs.launch import launch

@@ -14,12 +14,12 @@ from curation.duels.models import Duel
 from curation.llm.client.completion import EndpointTarget
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
-from curation.review.decisions.drafts import MAX_TEXT, save_draft
+from curation.review.decisions.decide import MAX_TEXT, save_draft
 from curation.review.decisions.outcome import latest_revision
 from curation.review.decisions.revise import original_text
 from curation.review.decisions.state import refuse_errors
 from curation.review.models import Pick, Suggestion
-from curation.review.queue.seats import is_blind
+from curation.review.queue.lease import is_blind
 from curation.review.refine.suggest import RefineJob, flags_of, improve, reasons_for, records_of, text_columns
 from curation.runs.calls.targets import call_params, run_instructions, run_target, targets_named
 from curation.runs.kinds import Estimate, ItemFailed, Json, Kind, LlmContext, PlannedItem, StageOf, Write

@@ -12,7 +12,7 @@ from curation.review.decisions.revise import original_text
 from curation.review.models import Pick, Revision, Suggestion
 from curation.review.pages.fragments import show_editor
 from curation.review.pages.views import sample_of
-from curation.review.queue.seats import is_blind, side_of_token
+from curation.review.queue.lease import is_blind, side_of_token
 from curation.review.refine.draft import ask_for_draft, use_draft
 from curation.review.refine.schemas import SuggestionList
 from curation.review.workspace.diff import diff_html, word_diff

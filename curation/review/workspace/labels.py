@@ -11,7 +11,7 @@ from curation.projects.models import Scope
 from curation.review.decisions.outcome import latest_revisions
 from curation.review.decisions.revise import original_text
 from curation.review.models import Lease, Pick, Revision
-from curation.review.queue.seats import Seats, place_of, shown_seats
+from curation.review.queue.lease import Seats, place_of, shown_seats
 from curation.samples.models import Sample, SampleKind
 from curation.trajectories.models import TrajectoryText
 from curation.web.ids import id_number, number

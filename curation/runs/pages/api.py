@@ -18,8 +18,7 @@ from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, 
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_row, delete_row
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict

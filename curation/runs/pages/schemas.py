@@ -8,7 +8,7 @@ from pydantic import Field
 
 from curation.runs.models import Run
 from curation.runs.pages.waiting import WaitingOut, waits_of
-from curation.web.http.etag import version_of
+from curation.web.http.responses import version_of
 from curation.web.text.figures import exact_money
 
 

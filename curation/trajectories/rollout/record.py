@@ -9,8 +9,7 @@ from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.order import trajectory_priority
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import SampleRow, trajectory_priority, upsert_samples
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.claims.evidence import BundleEvidence
 from curation.scenarios.models import Scenario

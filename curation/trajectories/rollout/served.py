@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.order import trajectory_priority
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import SampleRow, trajectory_priority, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.trajectories.shell import Turn, steps_of
 from curation.web.text.storable import storable, storable_json

@@ -17,7 +17,7 @@ from curation.projects.models import AuditEntry, Project
 from curation.runs.control import retry_failed
 from curation.runs.models import Run
 from curation.samples.models import Flag, Sample
-from curation.samples.scores.order import priority_of
+from curation.samples.scores import priority_of
 from judging.panel.buckets import Thresholds, bucket_for
 from tests.driving import end
 from tests.duels.running import (

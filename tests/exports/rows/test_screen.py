@@ -11,9 +11,8 @@ from curation.duels.models import AnswerText
 from curation.exports.models import Export
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
-from curation.review.decisions.findings import findings_of
+from curation.review.decisions.findings import clear, findings_of, withdraw
 from curation.review.decisions.revise import revise
 from curation.review.models import Decision
 from curation.samples.models import Sample, TextScan

@@ -2,8 +2,7 @@ import pytest
 from django.test import Client
 
 from curation.projects.models import AuditEntry
-from curation.review.decisions.decide import decide
-from curation.review.decisions.drafts import draft_of, save_draft
+from curation.review.decisions.decide import decide, draft_of, save_draft
 from curation.review.decisions.revise import revise
 from curation.review.models import Draft, Pick, Revision
 from curation.review.queue.take import take_next

@@ -1,7 +1,7 @@
 """The order of the queue."""
 
 from curation.projects.settings.document import ThresholdSettings
-from curation.samples.scores.order import priority_of, trajectory_priority
+from curation.samples.scores import priority_of, trajectory_priority
 
 EDGES = ThresholdSettings(final=80.0, refined=66.0)
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from curation.projects.models import Project
 from curation.samples.models import Sample, SampleStatus, SampleText
-from curation.samples.scores.save import BODY_BYTES, SampleRow, preview_of, upsert_samples
+from curation.samples.scores import BODY_BYTES, SampleRow, preview_of, upsert_samples
 from tests.factories import make_project, make_run, make_user
 
 pytestmark = pytest.mark.django_db

@@ -14,14 +14,14 @@ from django.utils import timezone
 from ninja import Schema
 from pydantic import Field
 
+from curation.labels.counts import Counted, counted_questions
 from curation.labels.models import Label, Question, QuestionKind
-from curation.labels.questions.counts import Counted, counted_questions
 from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
 from curation.projects.settings.pages import settings_context
 from curation.samples.models import SampleKind
-from curation.web.http.etag import version_of
+from curation.web.http.responses import version_of
 from curation.web.lists.filters import url_query
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.schema_form import LinesField, SchemaForm
