@@ -276,10 +276,6 @@ class Sample(models.Model):
         return flag_names(self.flags & SCANNED if hidden else self.flags)
 
     @property
-    def flag_names(self) -> list[str]:
-        return flag_names(self.flags)
-
-    @property
     def shown_score(self) -> float | None:
         """The score of the run that a list is about, else the sample's own."""
         return self.score if getattr(self, "ran_id", None) is None else getattr(self, "ran_score", None)

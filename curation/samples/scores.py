@@ -1,4 +1,5 @@
-"""Save samples from scoring stages, without changing people's decisions."""
+"""Scores of samples: the numbers by which samples are ordered, and the save of samples from scoring stages, which does
+not change decisions of people."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

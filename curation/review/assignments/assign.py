@@ -1,4 +1,4 @@
-"""Assign samples to people by shares."""
+"""Assign samples to people by shares, and list the assignments."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The scan's findings in the texts of one sample, their places, and who cleared them."""
+"""The scan's findings in the texts of one sample, their places, and their clearance by a person."""
 
 import re
 from collections.abc import Iterator

@@ -2,7 +2,8 @@
 
 Their decisions wait (`Decision.settles` is False) until enough people have decided. Equal ones settle the sample by the
 last of them; different ones make it disputed, and a person with the scope `run` adjudicates. A waiting decision changes
-neither the sample's status nor its version, so no page and no call can tell that it was made.
+neither the sample's status nor its version, so no page and no call can tell that it was made. A request for a second
+opinion lets two people decide one sample, until it is withdrawn.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
-"""Turn untrusted text into HTML: escape it, make control sequences visible, highlight commands, mark spans.
+"""Turn untrusted text into HTML: escape it, make control sequences visible, highlight commands, mark spans, render
+Markdown.
 
-Every `SafeString` is built from escaped pieces.
+Every `SafeString` is built from escaped pieces, or is Markdown whose HTML was cleaned.
 """
 
 import json
