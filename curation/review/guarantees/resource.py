@@ -134,7 +134,7 @@ def audit_values(proof: Proof) -> dict[str, Any]:
         "expected": level_values(proof, proof.expected),
         "why_not": proof.why_not,
         "curve": proof.curve(),
-        "more_looks": [{"looks": looks, "share": share} for looks, share in proof.more_looks()],
+        "more_looks": proof.more_looks(),
         "disagreement": proof.noise,
         "seconds_per_decision": proof.seconds,
         "seconds_saved": proof.seconds_saved,
