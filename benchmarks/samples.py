@@ -29,7 +29,7 @@ from curation.samples.list.filters import SampleList
 from curation.samples.list.pages import sample_page
 from curation.samples.models import Sample, SampleKind
 from curation.samples.scores import SampleRow, upsert_samples
-from curation.web.lists.clauses import encode_cursor
+from curation.web.lists.keyset import encode_cursor
 
 Values = tuple[bool | int | float | str | datetime | None, ...]
 LIMIT_MS = 50.0

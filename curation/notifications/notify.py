@@ -12,8 +12,8 @@ from curation.notifications.models import Notification, NotificationKind
 from curation.projects.access import Access
 from curation.projects.models import Member
 from curation.web.database.prepared import RowCount
-from curation.web.lists.clauses import KeysetPage
 from curation.web.lists.filters import Words
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 # Django's usernames. One that ends a sentence takes the full stop with it, so both readings are tried.

@@ -33,7 +33,6 @@ from curation.web.ids import find, known_ids
 from curation.web.lists.clauses import (
     FEW,
     Clause,
-    KeysetPage,
     Unindexed,
     all_matching,
     column_in,
@@ -42,6 +41,7 @@ from curation.web.lists.clauses import (
     unindexed,
 )
 from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from judging.statistics.values import ActionVerdict
 

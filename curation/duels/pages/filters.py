@@ -14,8 +14,9 @@ from curation.runs.models import Run
 from curation.samples.blind import look_at
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import IdList, find
-from curation.web.lists.clauses import Clause, KeysetPage, column_in, column_range
+from curation.web.lists.clauses import Clause, column_in, column_range
 from curation.web.lists.filters import Moment, Words, ids_of, one_of
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Problem
 

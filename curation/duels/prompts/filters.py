@@ -8,8 +8,8 @@ from pydantic import Field
 
 from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest, PullRequestQuerySet
 from curation.projects.models import Project
-from curation.web.lists.clauses import KeysetPage
 from curation.web.lists.filters import RowFilter, Words
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams, named_list
 
 

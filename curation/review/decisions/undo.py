@@ -21,8 +21,9 @@ from curation.projects.models import Project
 from curation.review.decisions.decide import save_draft
 from curation.review.decisions.findings import flag_findings, withdraw
 from curation.review.decisions.marks import restore_marks, undo_marking
-from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_assignment, withdraw_revision
+from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision
 from curation.review.decisions.revise import flags_after
+from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.decisions.state import change, emit_decided, log_line, restored, stale
 from curation.review.models import IMPORTED, Action, Clearance, Decision, Draft, FlagResolution, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, names_side

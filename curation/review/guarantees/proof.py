@@ -64,8 +64,7 @@ class Proof:
 
     @property
     def seconds_saved(self) -> float | None:
-        level = self.proven
-        return None if self.seconds is None or level is None else round(self.seconds * level.unseen, 1)
+        return None if self.seconds is None or self.proven is None else round(self.seconds * self.proven.unseen, 1)
 
     @property
     def looked(self) -> int:

@@ -16,8 +16,9 @@ from curation.projects.models import Scope
 from curation.projects.settings.data import Words
 from curation.review.decisions.decide import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
-from curation.review.decisions.opinions import AskedFor, colleagues_of, own_and_settled, requests_of, sees_opinions
+from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
+from curation.review.decisions.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import (
     LEFT,

@@ -33,31 +33,6 @@ PROTOBUF = "application/x-protobuf"
 UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
 
 
-# The JSON schema of `problem_response`.
-PROBLEM = {
-    "title": "Problem",
-    "type": "object",
-    "required": ["type", "title", "status", "detail", "code", "errors", "request_id"],
-    "properties": {
-        "type": {"type": "string", "examples": ["urn:winnow:problem:not_found"]},
-        "title": {"type": "string", "examples": ["Not found"]},
-        "status": {"type": "integer", "examples": [404]},
-        "detail": {"type": "string", "description": "The reason and the remedy, for people."},
-        "code": {"type": "string", "examples": ["not_found"], "description": "Stable, for programs."},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["path", "message"],
-                "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
-            },
-        },
-        "request_id": {"type": "string"},
-        "current": {"type": "object", "description": "The state that the request did not know of."},
-    },
-}
-
-
 class JsonParser(Parser):
     """Reads request bodies of REST calls. A `Problem` reaches `on_http_error` as the cause of ninja's own error."""
 

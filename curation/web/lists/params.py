@@ -8,8 +8,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from pydantic import Field, ModelWrapValidatorHandler, ValidationInfo, model_validator
 
-from curation.web.lists.clauses import Clause, KeysetPage, all_matching, lookup_clause, paginate, read_page
+from curation.web.lists.clauses import Clause, all_matching, lookup_clause, read_page
 from curation.web.lists.filters import RowFilter, Rows, url_query
+from curation.web.lists.keyset import KeysetPage, paginate
 from curation.web.problems import FieldError, Invalid, Problem
 
 M = TypeVar("M")

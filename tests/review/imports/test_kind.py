@@ -239,7 +239,7 @@ def test_a_secret_in_the_other_half_of_an_earlier_chunk_is_flagged(
     rows = [{"prompt": "a", "completion": "good", "label": True}, {"prompt": "a", "completion": secret, "label": False}]
     bring_samples(project, user, rows)
     sample = Sample.objects.get()
-    assert "secret" in sample.flag_names and secret in sample.text.body and sample.version == 2
+    assert "secret" in sample.shown_flags(hidden=False) and secret in sample.text.body and sample.version == 2
 
 
 def test_an_import_with_its_decisions_can_be_undone_until_somebody_decides(project: Project, user: User) -> None:
@@ -274,7 +274,7 @@ def test_an_imported_answer_is_held_against_the_record_of_its_instance(project: 
     row = {**METADATA, "messages": [*ASKED, {"role": "assistant", "content": "I call round_half_even_totals now."}]}
     bring_samples(project, user, [row])
     sample = Sample.objects.get()
-    assert sample.flag_names == ["leak"] and sample.bucket == "refined"
+    assert sample.shown_flags(hidden=False) == ["leak"] and sample.bucket == "refined"
 
 
 def test_the_preview_says_what_arrives_as_what(project: Project, user: User, client: Client) -> None:

@@ -13,7 +13,7 @@ from django.urls import get_resolver
 from curation.duels.models import Exclusion
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.web.lists.clauses import encode_cursor
+from curation.web.lists.keyset import encode_cursor
 from curation.web.problems import Problem
 from curation.web.text.storable import DEEPEST, read_json
 from tests.factories import make_bearer, make_endpoint, make_project, make_user
