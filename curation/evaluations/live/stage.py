@@ -16,8 +16,7 @@ import httpx
 from curation.evaluations.families import family_of
 from curation.evaluations.live.mismatches import as_mismatch, stop_if_all_mismatch
 from curation.evaluations.live.record import PlayedEpisode, from_live, from_shell, save_episode
-from curation.evaluations.live.reset import user_text
-from curation.evaluations.live.task_set import tasks_of
+from curation.evaluations.live.task_set import tasks_of, user_text
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRow
 from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.llm.client.completion import CompletionRequest, EndpointTarget

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.evaluations.conclusions.conclude import Conclusion, conclude
+from curation.evaluations.screen.conclusions import ConclusionOut, conclude
 from curation.evaluations.screen.figures import Row, wilson_intervals
 from curation.projects.settings.evaluation import EvaluationSettings as Rules
 from judging.commands.rules import applies, check_rule, conclusions
@@ -19,7 +19,7 @@ COLUMNS |= {"svc": "service_match_pct", "op_token": "operation_match_pct", "serv
 COLUMNS |= {"exact_shell": "exact_match_pct", "lat": "avg_latency_s", "len": "avg_len_chars", "n": "n"}
 
 
-def recorded(**rules: Any) -> dict[str, Conclusion]:
+def recorded(**rules: Any) -> dict[str, ConclusionOut]:
     models = json.loads(shared_data("aws_cli", "recorded_completions.json").read_text())["models"]
     rows: list[Row] = []
     for name, model in models.items():
@@ -51,7 +51,7 @@ def test_rules_and_targets_are_a_projects_own() -> None:
         train=["maybe = exact > 0", "never = always"], weaknesses=["odd = len > 300"], targets={"xtr": 0.6}
     )
     assert [one.train for one in found.values()].count("maybe") == 2
-    assert found["smollm-360m-instruct"].weaknesses == ("odd",)
+    assert found["smollm-360m-instruct"].weaknesses == ["odd"]
     assert found["smollm2-360m-instruct"].targets[0].missing == pytest.approx(0.08)
 
 
