@@ -5,7 +5,7 @@ from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.judges.api import router as judges_router
 from curation.duels.pages.api import router as duels_router
 from curation.duels.prompts.api import router as prompts_router
-from curation.duels.reigns.api import router as reigns_router
+from curation.duels.reigns.resource import router as reigns_router
 from curation.duels.trials.resource import router as trials_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router

@@ -5,9 +5,8 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from curation.duels.cascade.params import CascadeParams
 from curation.duels.cascade.stage import CascadeCompareStage, CascadeScoreStage, FirstStage, PanelStage, sure_items
-from curation.duels.cascade.sure import sure_of
+from curation.duels.cascade.sure import CascadeParams, sure_of
 from curation.duels.estimate import judge_estimate
 from curation.duels.filters import AskedFilter, check_filter
 from curation.duels.kinds import settle_panel

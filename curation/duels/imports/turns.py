@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.conversation import Conversation
-from curation.duels.imports.logs import LogDocument, read_document
+from curation.duels.imports.conversation import Conversation, LogDocument, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import SamplingPlan, order_in_block, pick_turns
 from curation.imports.row_kinds import Chunk, ImportKind, ImportTarget, RowPreview, SessionOptions

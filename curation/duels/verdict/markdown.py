@@ -113,8 +113,8 @@ def _verdicts(report: RunReport) -> Iterator[str]:
 
 def _skipped(report: RunReport) -> Iterator[str]:
     yield "## Skipped\n\n"
-    for entry in report.skipped:
-        yield f"- {entry.stage}: {entry.count} × {_cell(entry.reason)}\n"
+    for stage, reason, count in report.skipped:
+        yield f"- {stage}: {count} × {_cell(reason)}\n"
     for exclusion in report.exclusions:
         yield f"- excluded instance {_cell(exclusion.instance_id)}: {_cell(exclusion.reason)}\n"
     yield "\n" if report.skipped or report.exclusions else "Nothing.\n\n"
@@ -125,18 +125,17 @@ def _judges(report: RunReport) -> Iterator[str]:
     yield _row(["judge", "duels", "win rate", "flip rate", "parse rate", "agreement", "tokens", "cost", "note"])
     yield _row(["---", *["---:"] * 7, "---"])
     for judge in report.judges:
-        rates = [judge.win_rate, judge.flip_rate, judge.parse_rate, judge.agreement]
-        yield _row([judge.name, judge.duels, *rates, judge.tokens, judge.cost, judge.note])
+        yield _row([value for name, value in judge.items() if name != "findings"])
     yield "\n"
     for judge in report.judges:
-        for sentence in judge.findings:
-            yield f"- {_cell(judge.name)}: {_cell(sentence)}\n"
+        for sentence in judge["findings"]:
+            yield f"- {_cell(judge['name'])}: {_cell(sentence)}\n"
     if report.costs:
         yield "\n## Costs\n\n"
         yield _row(["stage", "model", "calls", "tokens", "cost"])
         yield _row(["---", "---", "---:", "---:", "---:"])
         for cost in report.costs:
-            yield _row([cost.stage, cost.model, cost.calls, cost.tokens, cost.cost])
+            yield _row([cost[name] for name in ("stage", "model", "calls", "tokens", "cost")])
     yield "\n"
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from django.urls import reverse
+
 from curation.duels.models import Exclusion
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.panels import counting_panel
@@ -19,29 +21,6 @@ from judging.statistics.gate import CLUSTER_NAMES
 
 REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
 SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeRow:
-    """One judge over the run, as text. `cost` is "unknown" if the cost of any call is; `findings` are sentences."""
-
-    name: str
-    duels: int
-    win_rate: str
-    flip_rate: str
-    parse_rate: str
-    agreement: str
-    tokens: int
-    cost: str
-    note: str
-    findings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedItems:
-    stage: str
-    reason: str
-    count: int
 
 
 class Named(NamedTuple):
@@ -83,19 +62,11 @@ class PairReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    stage: str
-    model: str
-    calls: int
-    tokens: int
-    cost: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunReport:
     """A run's result (`curation.duels.verdict.stage`). `pairs` is empty before the verdict.
 
-    `about` are opponents, panels and versions of the instructions. `counts`: samples have this run's
+    `about` are opponents, panels and versions of the instructions, `judges` and `costs` as text, `skipped` (stage,
+    reason, items). `counts`: samples have this run's
     scores or newer ones of its panel; None without scores.
     """
 
@@ -106,10 +77,10 @@ class RunReport:
     parsed: int
     done: int
     buckets: tuple[tuple[Bucket, int], ...]
-    judges: tuple[JudgeRow, ...]
-    costs: tuple[Cost, ...]
+    judges: tuple[Json, ...]
+    costs: tuple[Json, ...]
     leaks: tuple[str, ...]
-    skipped: tuple[SkippedItems, ...]
+    skipped: tuple[tuple[str, str, int], ...]
     exclusions: tuple[Exclusion, ...]
 
     @property
@@ -169,23 +140,29 @@ def report_of(run: Run) -> RunReport:
         buckets=tuple((bucket, buckets[bucket.value]) for bucket in Bucket if bucket.value in buckets),
         judges=tuple(_judge_row(judge) for judge in figures.get("judges", ())),
         costs=tuple(
-            Cost(
-                usage["stage"],
-                usage["model"],
-                usage["calls"],
-                usage["tokens"],
-                cost(usage["cost_known"], usage["cost_unknown_calls"]),
-            )
+            {**usage, "cost": cost(usage["cost_known"], usage["cost_unknown_calls"])}
             for usage in figures.get("costs", ())
         ),
         leaks=tuple(leak_lines(figures)),
         skipped=tuple(
-            SkippedItems(stage, reason, count)
+            (stage, reason, count)
             for stage, reasons in figures.get("skipped", {}).items()
             for reason, count in reasons.items()
         ),
         exclusions=tuple(Exclusion.objects.filter(project=run.project).order_by("instance_id")),
     )
+
+
+def report_section(run: Run) -> dict[str, object]:
+    """The report on the run's page."""
+    slug, of_run = run.project.slug, f"?run={run.pk}"
+    return {
+        "report": report_of(run),
+        "samples_url": f"{reverse('sample-list', args=[slug])}{of_run}",
+        "duels_url": f"{reverse('duel-list', args=[slug])}{of_run}",
+        "panels_url": reverse("panel-list", args=[slug]),
+        "report_url": f"/api/v1/runs/{run.pk}/report.md",
+    }
 
 
 def _pair(run: Run, figures: Json) -> PairReport:
@@ -275,29 +252,22 @@ def _without(figures: Mapping[str, object], flag: str) -> str:
     return f"Without {without}: margin {margin}, lower bound {lcb} points"
 
 
-def _judge_row(judge: Json) -> JudgeRow:
-    return JudgeRow(
-        name=str(judge["name"]),
-        duels=int(str(judge["n"])),
-        win_rate=percent(judge["win_rate"], 1),
-        flip_rate=percent(judge["flip_rate"], 1),
-        parse_rate=percent(judge["parse_rate"], 1),
-        agreement=percent(judge.get("panel_agreement", judge["agreement"]), 1),
-        tokens=int(str(judge["tokens"])),
-        cost=money(judge["cost"]),
-        note=SELF_PREFERENCE if judge["same_family"] else "",
-        findings=(*(str(finding["sentence"]) for finding in _list(judge.get("findings"))), *_on_controls(judge)),
-    )
+def _judge_row(judge: Json) -> Json:
+    """One judge over the run, as text; `findings` are sentences."""
+    rates = {name: percent(judge[name], 1) for name in ("win_rate", "flip_rate", "parse_rate")}
+    return {
+        **{"name": judge["name"], "duels": judge["n"], **rates},
+        "agreement": percent(judge.get("panel_agreement", judge["agreement"]), 1),
+        "tokens": judge["tokens"],
+        "cost": money(judge["cost"]),
+        "note": SELF_PREFERENCE if judge["same_family"] else "",
+        "findings": [*(finding["sentence"] for finding in judge.get("findings") or ()), *_on_controls(judge)],
+    }
 
 
-def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
+def _on_controls(judge: Json) -> Iterator[str]:
     if judge.get("controls"):
-        duels = counted(int(str(judge["controls"])), "control duel")
-        right = f"right in {percent(judge['control_accuracy'], 1)} of {duels}"
+        right = f"right in {percent(judge['control_accuracy'], 1)} of {counted(judge['controls'], 'control duel')}"
         yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'], 1)} of the readings"
     if judge.get("control_objection"):
         yield f"is not counted as informative: {judge['control_objection']}"
-
-
-def _list(value: object) -> list[Mapping[str, object]]:
-    return value if isinstance(value, list) else []

@@ -84,6 +84,11 @@ Pair = tuple[Contestant, Contestant]
 REFERENCE = Contestant("reference", "", "", "")
 
 
+def pair_of(verdict: Json) -> Pair:
+    """Return the contestants of a verdict in a run's result."""
+    return Contestant(**verdict["challenger"]), Contestant(**verdict["opponent"])
+
+
 def keys_of(pair: Pair) -> tuple[str, str]:
     return pair[0].key, pair[1].key
 

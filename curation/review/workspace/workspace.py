@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Verdict
-from curation.duels.pages.verdicts import JudgeVerdicts, judge_views
+from curation.duels.pages.verdicts import judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported
@@ -115,7 +116,7 @@ class Revealed:
     duel_id: int
     score: Score | None
     imported: ImportedOut | None
-    judges: list[JudgeVerdicts]
+    judges: list[dict[str, Any]]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
     revised: list[AnswerDetail]

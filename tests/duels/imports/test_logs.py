@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from curation.duels.models import Prompt, PromptText
+from curation.duels.imports.conversation import read_document
+from curation.duels.models import Prompt
 from tests.factories import make_project
 from tests.imports.bringing import bad_rows, bring
 
@@ -216,14 +217,13 @@ TRACES: dict[str, tuple[Any, str, bool, bool]] = {
 
 @pytest.mark.parametrize(("row", "layout", "thinks", "tools"), TRACES.values(), ids=TRACES)
 def test_a_model_call_of_a_trace_is_a_turn_with_its_history(row: Any, layout: str, thinks: bool, tools: bool) -> None:
-    project = make_project()
-    run = bring(project, "turns", [row], "trace.jsonl")
-    assert (run.result["layout"], run.result["prompts"], bad_rows(run)) == (layout, 1, {})
-    prompt = Prompt.objects.select_related("text").get()
-    assert [*prompt.text.history, prompt.text.reference] == (SAID if thinks else PLAIN)
-    assert prompt.instance_id == "4bf92f"
+    document = read_document(row)
+    (found,) = document.conversations
+    assert (document.layout, document.unreadable, found.turns) == (layout, 0, [4])
+    assert found.messages == (SAID if thinks else PLAIN)
+    assert found.instance_id == "4bf92f"
     if tools:
-        assert prompt.text.tools == [TOOL]
+        assert found.tools == [TOOL]
 
 
 def test_a_document_with_many_calls_gives_each_once() -> None:
@@ -244,15 +244,14 @@ def test_a_document_with_many_calls_gives_each_once() -> None:
 
 def test_choices_are_turns_of_their_own() -> None:
     choices = [{"role": "assistant", "parts": [{"type": "text", "content": word}]} for word in ("Yes.", "No.")]
-    run = bring(make_project(), "turns", [otlp(span({**NOW, "gen_ai.output.messages": choices}))], "trace.json")
-    assert run.result["prompts"] == 2
+    document = read_document(otlp(span({**NOW, "gen_ai.output.messages": choices})))
+    assert sum(len(one.turns) for one in document.conversations) == 2
 
 
 @pytest.mark.parametrize("said", ["42", "null", '{"answer": 3}', '["a"]', "[" * 100_000], ids=lambda said: said[:8])
 def test_an_answer_that_is_json_is_text(said: str) -> None:
-    run = bring(make_project(), "turns", [observation(output=said)], "trace.jsonl")
-    assert (run.result["prompts"], bad_rows(run)) == (1, {})
-    assert PromptText.objects.get().reference == {"role": "assistant", "content": said}
+    (found,) = read_document(observation(output=said)).conversations
+    assert found.messages[found.turns[0]] == {"role": "assistant", "content": said}
 
 
 def test_an_input_without_messages_gives_no_turn() -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from curation.duels.imports.conversation import read_document
 from curation.duels.models import Prompt
+from curation.imports.sources.rows import RowRefused
 from curation.projects.models import Project
 from tests.factories import make_project
 from tests.imports.bringing import SYSTEM, bad_rows, bring, chat
@@ -215,9 +217,9 @@ def test_a_turn_without_a_history_does_not_count() -> None:
     ],
 )
 def test_an_invalid_row_is_refused_with_the_path_of_the_error(messages: Any, said: str) -> None:
-    run = bring(make_project(), "turns", [chat(1), {"messages": messages}])
-
-    assert said in bad_rows(run)["row 2"]
+    with pytest.raises(RowRefused) as refused:
+        read_document({"messages": messages})
+    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -231,12 +233,8 @@ def test_an_invalid_row_is_refused_with_the_path_of_the_error(messages: Any, sai
     ],
 )
 def test_the_repo_is_read_from_the_instance_id(instance_id: str, repo: str) -> None:
-    bring(make_project(), "turns", [chat(1, instance_id=instance_id)])
-
-    assert Prompt.objects.get().repo == repo
+    assert read_document(chat(1, instance_id=instance_id)).conversations[0].repo == repo
 
 
 def test_the_repo_of_the_row_comes_first() -> None:
-    bring(make_project(), "turns", [chat(1, repo="other/repo")])
-
-    assert Prompt.objects.get().repo == "other/repo"
+    assert read_document(chat(1, repo="other/repo")).conversations[0].repo == "other/repo"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from curation.duels.imports.logs import read_document
+from curation.duels.imports.conversation import read_document
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Unreadable
 from judging.traces.read import ends_call, is_call_record, is_model_call, is_trace, read_trace
