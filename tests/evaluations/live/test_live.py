@@ -8,12 +8,10 @@ from django.test import Client
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.instructions.texts import instructions_for
 from curation.projects.models import Project
-from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid
 from sandbox.protocol import SandboxBackend
-from tests.driving import end
-from tests.evaluations.evaluating import at_server, make_split
+from tests.evaluations.evaluating import at_server, figures, live, make_split
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
 from tests.model_server import ModelServer
 from tests.sandbox.fake import FakeBackend
@@ -40,15 +38,6 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
 
     monkeypatch.setattr("curation.runs.workers.sandbox.choose_backend", choose)
     return backend
-
-
-def live(project: Project, *models: str, **params: Any) -> Run:
-    given = {"kind": "live", "models": list(models), "family": "shop", **params}
-    return end(launch(project=project, kind="evaluate", params=given, user=None))
-
-
-def figures(run: Run) -> dict[str, dict[str, Any]]:
-    return {row["model"]: row for row in run.result["models"]}
 
 
 def test_every_model_plays_every_task(shop: Project, server: ModelServer, shop_server: str) -> None:
@@ -162,14 +151,12 @@ def test_two_models_are_compared_task_by_task(
         server.behave(name, text="shop add")
     half = live(shop, "half", environment=shop_server, episodes=4, seed=1, max_steps=2)
     full = live(shop, "full", environment=shop_server, episodes=4, seed=1, max_steps=4)
-    user = make_member(shop)
-    headers = make_bearer(user, "read")
+    client.force_login(make_member(shop))
     before, after = half.result["evaluation"], full.result["evaluation"]
-    found = client.get(f"/api/v1/evaluations/{before}/compare/{after}", headers=headers).json()
+    found = client.get(f"/api/v1/evaluations/{before}/compare/{after}").json()
     completed = next(metric for metric in found["metrics"] if metric["metric"] == "completed")
     assert (completed["before"], completed["after"], completed["gained"], completed["lost"]) == (0.5, 1.0, 2, 0)
     assert [row["preview"] for row in found["gains"]] == ["seed 3", "seed 4"]
-    client.force_login(user)
     models = [Evaluation.objects.get(pk=pk).models.get().pk for pk in (before, after)]
     page = client.get(f"/p/{shop.slug}/evaluations/compare/?before={models[0]}&after={models[1]}")
     assert page.status_code == 200
