@@ -32,36 +32,6 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PairReport:
-    """The verdict on one challenger against one opponent.
-
-    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: too little is known
-    for a verdict, or judges decide it against others.
-    """
-
-    opponent: str
-    contestants: tuple[Named, ...]
-    accepted: bool | None
-    undecided: bool
-    reasons: tuple[str, ...]
-    margin: str
-    compared: str
-    lcb: str
-    lcb_unclustered: str
-    clusters: str
-    without_flagged: tuple[str, ...]
-    basis: str
-    parsed: int
-    done: int
-    winners: str
-    losers: str
-
-    @property
-    def word(self) -> str:
-        return "Accepted" if self.accepted else "Undecided" if self.undecided else "Not accepted"
-
-
-@dataclass(frozen=True, slots=True)
 class RunReport:
     """A run's result (`curation.duels.verdict.stage`). `pairs` is empty before the verdict.
 
@@ -73,7 +43,7 @@ class RunReport:
     run: Run
     about: tuple[Named, ...]
     counts: bool | None
-    pairs: tuple[PairReport, ...]
+    pairs: tuple[Json, ...]
     parsed: int
     done: int
     buckets: tuple[tuple[Bucket, int], ...]
@@ -91,7 +61,7 @@ class RunReport:
     @property
     def fingerprinted(self) -> list[Named]:
         """Return each that has a fingerprint, once."""
-        named = [*self.about, *(side for pair in self.pairs for side in pair.contestants)]
+        named = [*self.about, *(side for pair in self.pairs for side in pair["contestants"])]
         return [line for line in dict.fromkeys(named) if line.full != line.words]
 
     @property
@@ -112,15 +82,15 @@ def _verdicts(run: Run) -> list[Json]:
     return run.result.get("verdicts") or ([run.result] if run.result.get("accepted") is not None else [])
 
 
-def _sentence(figures: Json, pair: PairReport, *, several: bool) -> str:
-    word = f"{pair.word} against the {pair.opponent}" if several else pair.word
+def _sentence(figures: Json, pair: Json, *, several: bool) -> str:
+    word = f"{pair['word']} against the {pair['opponent']}" if several else pair["word"]
     margin = figures.get("margin")
     if margin is None:
         return f"{word}: no duel has a score."
     if round(margin, 1) == 0:
-        return f"{word}: the challenger is level with its opponent; the lower bound is {pair.lcb}."
+        return f"{word}: the challenger is level with its opponent; the lower bound is {pair['lcb']}."
     leads = "leads by" if margin > 0 else "is behind by"
-    return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair.lcb}."
+    return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair['lcb']}."
 
 
 def report_of(run: Run) -> RunReport:
@@ -129,7 +99,7 @@ def report_of(run: Run) -> RunReport:
     pairs = tuple(_pair(run, verdict) for verdict in _verdicts(run))
     panels = list(ScorePanel.objects.filter(scores__run=run).distinct().order_by("id"))
     counting = counting_panel(run.project)
-    opponents = list(dict.fromkeys(pair.opponent for pair in pairs)) or [_opponent(run)]
+    opponents = list(dict.fromkeys(pair["opponent"] for pair in pairs)) or [_opponent(run)]
     return RunReport(
         run=run,
         about=_about(run, panels, opponents),
@@ -165,28 +135,30 @@ def report_section(run: Run) -> dict[str, object]:
     }
 
 
-def _pair(run: Run, figures: Json) -> PairReport:
-    lengths = figures.get("lengths") or {}
-    opponent = figures.get("opponent")
+def _pair(run: Run, figures: Json) -> Json:
+    """The verdict on one challenger against one opponent, as text.
+
+    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: too little is known
+    for a verdict, or judges decide it against others.
+    """
+    lengths, opponent = figures.get("lengths") or {}, figures.get("opponent")
+    accepted, undecided = figures.get("accepted"), is_undecided(figures)
     sides = [(name, figures.get(name)) for name in ("challenger", "opponent")]
-    return PairReport(
-        opponent=opponent["side"] if opponent else _opponent(run),
-        contestants=tuple(_contestant(run, name, side) for name, side in sides if side),
-        accepted=figures.get("accepted"),
-        undecided=is_undecided(figures),
-        reasons=tuple(figures.get("reasons") or ()),
-        margin=number(figures.get("margin"), 1),
-        compared=str(figures.get("compared") or ""),
-        lcb=number(figures.get("lcb"), 1),
-        lcb_unclustered=number(figures.get("lcb_unclustered"), 1),
-        clusters=_clusters(figures),
-        without_flagged=tuple(_without(figures, flag) for flag in ("leak", "injection")),
-        basis=figures.get("basis") or "",
-        parsed=figures.get("parsed", 0),
-        done=figures.get("done", 0),
-        winners=number(lengths.get("winners"), 1),
-        losers=number(lengths.get("losers"), 1),
-    )
+    return {
+        "opponent": opponent["side"] if opponent else _opponent(run),
+        "contestants": [_contestant(run, name, side) for name, side in sides if side],
+        "accepted": accepted,
+        "undecided": undecided,
+        "word": "Accepted" if accepted else "Undecided" if undecided else "Not accepted",
+        "reasons": figures.get("reasons") or [],
+        "compared": figures.get("compared") or "",
+        "clusters": _clusters(figures),
+        "without_flagged": [_without(figures, flag) for flag in ("leak", "injection")],
+        "basis": figures.get("basis") or "",
+        **{name: number(figures.get(name), 1) for name in ("margin", "lcb", "lcb_unclustered")},
+        **{name: figures.get(name, 0) for name in ("parsed", "done")},
+        **{name: number(lengths.get(name), 1) for name in ("winners", "losers")},
+    }
 
 
 def is_undecided(verdict: Mapping[str, object]) -> bool:

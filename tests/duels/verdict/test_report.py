@@ -155,4 +155,4 @@ def test_a_margin_that_is_rounded_to_zero_is_no_lead_and_has_no_sign() -> None:
     run = make_run(make_project(), result={"accepted": False, "margin": -0.04, "lcb": -0.04, "leaks": 1})
 
     assert conclusion_of(run) == "Not accepted: the challenger is level with its opponent; the lower bound is 0.0."
-    assert report_of(run).pairs[0].without_flagged[0].startswith("Without the duel that has a leak flag: ")
+    assert report_of(run).pairs[0]["without_flagged"][0].startswith("Without the duel that has a leak flag: ")

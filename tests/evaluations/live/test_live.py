@@ -50,8 +50,7 @@ def test_every_model_plays_every_task(shop: Project, server: ModelServer, shop_s
     assert [row["model"] for row in run.result["models"]] == ["good", "talks", "asks"]
     good = rows["good"]
     assert (good["n"], good["errors"], good["completion_rate"], good["avg_max_progress"]) == (3, 0, 1.0, 1.0)
-    assert good["avg_steps_to_complete"] == 2.0
-    assert good["terminal_reward"] == 1.0
+    assert (good["avg_steps_to_complete"], good["terminal_reward"]) == (2.0, 1.0)
     assert good["avg_episode_reward"] == 1.2  # 1.0, 1.2 and 1.4
     assert good["reward_std"] == 0.1633
     assert good["avg_reward_per_step"] == 0.6  # 3.6 in 6 steps
@@ -102,8 +101,7 @@ def test_invalid_live_parameters_are_refused_at_launch(
     at_server(shop, server, "good")
     with pytest.raises(Invalid) as refused:
         live(shop, "good", **params)
-    assert refused.value.errors[0].path == path
-    assert not Run.objects.exists()
+    assert refused.value.errors[0].path == path and not Run.objects.exists()
 
 
 def test_scenarios_are_played_in_the_sandbox(shop: Project, server: ModelServer, rooms: FakeBackend) -> None:
@@ -159,8 +157,7 @@ def test_two_models_are_compared_task_by_task(
     assert [row["preview"] for row in found["gains"]] == ["seed 3", "seed 4"]
     models = [Evaluation.objects.get(pk=pk).models.get().pk for pk in (before, after)]
     page = client.get(f"/p/{shop.slug}/evaluations/compare/?before={models[0]}&after={models[1]}")
-    assert page.status_code == 200
-    assert "completed now, not before" in page.content.decode()
+    assert page.status_code == 200 and "completed now, not before" in page.content.decode()
     said = "Whether full and half differ is not known: tasks completed 50 % → 100 % (+50.0 pp"
     assert said in page.content.decode() and found["conclusion"].startswith(said)
     chart = f"/p/{shop.slug}/evaluations/compare/chart/?before={models[0]}&after={models[1]}&shown="
@@ -198,8 +195,7 @@ def test_an_evaluation_and_its_episodes_on_pages_and_by_rest(
         page = client.get(address)
         assert page.status_code == 200, address
     text = page.content.decode()
-    assert "&lt;b&gt;" in text
-    assert "\x1b" not in text
+    assert "&lt;b&gt;" in text and "\x1b" not in text
 
 
 def test_a_form_starts_episodes_and_shows_errors_at_its_fields(
@@ -210,8 +206,7 @@ def test_a_form_starts_episodes_and_shows_errors_at_its_fields(
     here = f"/p/{shop.slug}/evaluations/new/live/"
     given = {"models": ["good"], "family": "shop", "environment": "elsewhere", "max_steps": 3}
     refused = client.post(here, given)
-    assert refused.status_code == 422
-    assert "ws:// or wss:// address" in refused.content.decode()
+    assert refused.status_code == 422 and "ws:// or wss:// address" in refused.content.decode()
     started = client.post(here, {**given, "environment": shop_server, "episodes": 2})
     assert started.status_code == 302
     run = Run.objects.get()
@@ -223,10 +218,8 @@ def test_the_form_filters_the_scenarios(shop: Project, server: ModelServer, clie
     for name in ("oven", "harbour"):
         make_scenario(shop, name=name, status="admitted")
     client.force_login(make_member(shop, role="curator"))
-    here, given = (
-        f"/p/{shop.slug}/evaluations/new/live/",
-        {"models": ["good"], "family": "shop", "environment": "sandbox"},
-    )
+    here = f"/p/{shop.slug}/evaluations/new/live/"
+    given = {"models": ["good"], "family": "shop", "environment": "sandbox"}
     refused = client.post(here, {**given, "filter.status": "nosuch"})
     assert refused.status_code == 422 and "nosuch" in str(refused.context["form"].errors["filter"])
     bound = client.post(f"{here}estimate/", {**given, "filter.text": "oven"}).content.decode()
