@@ -1,7 +1,6 @@
 """The run kind `export`: freeze the samples that match the recipe, then write them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 
 from django.urls import reverse
 from pydantic import Field
@@ -112,7 +111,9 @@ class WriteStage:
 def _publish(export: Export, written: WrittenFiles) -> Json:
     """Publish the files, in the transaction that ends the item."""
     ExportFile.objects.filter(export=export).delete()
-    ExportFile.objects.bulk_create(ExportFile(export=export, **asdict(file)) for file in written.files)
+    for file in written.files:
+        file.export = export
+    ExportFile.objects.bulk_create(written.files)
     frozen = FrozenRow.objects.filter(export=export)
     frozen.filter(skipped=True).update(skipped=False)  # by an attempt before
     for start in range(0, len(written.skipped), SKIPPED_AT_ONCE):

@@ -116,7 +116,8 @@ class Export(ResultOfRun):
 
 
 class ExportFile(models.Model):
-    """A file of an export. `stored_as` is its name in storage."""
+    """A file of an export. `stored_as` is its name in storage, `bytes` and `sha256` are of the file as stored and
+    downloaded."""
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="files")
     name = models.CharField(max_length=120)

@@ -12,12 +12,12 @@ import orjson
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import Score
-from curation.exports.files.attempt import AttemptFiles, WrittenFile
+from curation.exports.files.attempt import AttemptFiles
 from curation.exports.files.card import card
 from curation.exports.files.counts import ExportCounts
 from curation.exports.files.manifest import manifest
 from curation.exports.hygiene.contamination import read_match
-from curation.exports.models import MANIFEST, Export
+from curation.exports.models import MANIFEST, Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText, TemplateTrial, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
@@ -41,7 +41,7 @@ class WrittenFiles:
     """The files of one attempt. They cannot be downloaded before the attempt is published. `skipped` are the ids of the
     samples without a row."""
 
-    files: tuple[WrittenFile, ...]
+    files: tuple[ExportFile, ...]
     counts: dict[str, object]
     examples: dict[str, list[str]]
     manifest_sha256: str
