@@ -111,6 +111,14 @@ class Export(ResultOfRun):
         return Sample.objects.filter(pk__in=rows.union(pairs.values("rejected__sample_id"), all=True))
 
     @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files.all() if file.format)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files.all())
+
+    @property
     def state(self) -> RunState:
         return RunState(self.run.state)
 
@@ -134,6 +142,11 @@ class ExportFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether `rows` counts its lines."""
+        return self.name.endswith((".jsonl", ".gz"))
 
 
 class FrozenRow(models.Model):

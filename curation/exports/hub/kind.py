@@ -103,7 +103,7 @@ class _PushStage(StageOf[P]):
                 )
         except (PushFailed, TokenMissing) as error:
             raise ItemFailed(f"{self._params.repository}: {error}") from None
-        result: Json = {"commit": commit.oid, "url": commit.url, "files": sorted(content.files)}
+        result: Json = {"commit": commit.oid, "url": commit.commit_url, "files": sorted(content.files)}
 
         def pushed() -> Json:
             run = context.run
@@ -116,7 +116,7 @@ class _PushStage(StageOf[P]):
                     "repository": self._params.repository,
                     "private": self._params.private,
                     "commit": commit.oid,
-                    "url": commit.url,
+                    "url": commit.commit_url,
                     **content.facts,
                     "run": str(run.pk),
                 },

@@ -4,12 +4,12 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
 from curation.exports.files.download import KINDS, download_of, respond
+from curation.exports.hygiene.contamination import ContaminatedSampleOut
 from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
-from curation.exports.pages.compare import compare
+from curation.exports.pages.compare import ExportComparison, compare
 from curation.exports.pages.hygiene import (
     ContaminatedSampleList,
-    ContaminatedSampleOut,
     DuplicateList,
     DuplicateOut,
     duplicates_of,
@@ -27,7 +27,6 @@ from curation.exports.pages.schemas import (
     RecipeIn,
     RecipeList,
     RecipeOut,
-    comparison_out,
     preview_out,
 )
 from curation.exports.recipes.recipe import (
@@ -178,12 +177,12 @@ def download_file(request: HttpRequest, export_id: str, name: str) -> HttpRespon
 
 
 @router.get("/exports/{before}/diff/{after}", response=ExportsComparisonOut, summary="Compare two exports")
-def diff_exports(request: HttpRequest, before: str, after: str) -> Json:
+def diff_exports(request: HttpRequest, before: str, after: str) -> ExportComparison:
     """Rows that `after` adds, removes, changes or moves to another split."""
     access, first = _opened(request, before)
     second = find(Export.objects.of(access.project), after, "export")
     refuse_pending(access, second.samples(), f"export {second.pk}")
-    return comparison_out(compare(before=first, after=second))
+    return compare(before=first, after=second)
 
 
 @router.get("/projects/{slug}/recipes", response=RecipeList, summary="Saved recipes")
@@ -207,9 +206,9 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
     with transaction.atomic():
         before = _locked_recipe(access, body.name)
         seen_version(request, version_of(before and before.document), now=_shown(before))
-        saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
-    set_etag(response, version_of(saved.row.document))
-    return Status(201 if saved.created else 200, saved.row)
+        saved, created = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
+    set_etag(response, version_of(saved.document))
+    return Status(201 if created else 200, saved)
 
 
 @router.delete("/projects/{slug}/recipes/{name}", response={204: None}, summary="Delete a saved recipe")

@@ -22,7 +22,7 @@ from curation.exports.pages.hygiene import (
     line_of_row,
 )
 from curation.exports.pages.pages import export_page as page_of
-from curation.exports.pages.pages import list_line, preview_view
+from curation.exports.pages.pages import preview_view
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import ExportList
 from curation.exports.recipes.recipe import Recipe, delete_recipe, save_recipe
@@ -44,7 +44,7 @@ def export_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = params.page(params.narrow(Export.objects.of(access.project)))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/exports"),
-        "lines": [list_line(export) for export in page.rows],
+        "exports": page.rows,
         "recipes": SavedRecipe.objects.filter(project=access.project).select_related("created_by"),
     }
     return render(request, "exports/list.html", context)

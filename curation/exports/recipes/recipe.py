@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
 from django.db import transaction
@@ -256,21 +255,15 @@ def _once(values: list[T]) -> list[T]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecipe:
-    row: SavedRecipe
-    created: bool
-
-
-def save_recipe(*, access: Access, name: str, recipe: Recipe) -> StoredRecipe:
-    """Save the recipe under its name, replacing an earlier one of that name."""
+def save_recipe(*, access: Access, name: str, recipe: Recipe) -> tuple[SavedRecipe, bool]:
+    """Save the recipe under its name, replacing an earlier one of that name. Return its row and whether it is new."""
     document = recipe.model_dump(mode="json")
     with transaction.atomic():
         row, created = SavedRecipe.objects.update_or_create(
             project=access.project, name=name, defaults={"document": document, "created_by": access.user}
         )
         access.record("recipe.create" if created else "recipe.update", name, {"recipe": document})
-    return StoredRecipe(row, created)
+    return row, created
 
 
 def delete_recipe(*, access: Access, name: str) -> None:
