@@ -104,7 +104,7 @@ class ExportCounts:
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
         if filtered.scan:
-            self.scan += filtered.scan
+            self.scan.update(filtered.scan)
         for line in filtered.lines:
             self.rows[line.format, line.split] += 1
             if line.rejected:

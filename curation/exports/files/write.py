@@ -4,13 +4,13 @@ import hashlib
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import orjson
 
-from curation.duels.models import Duel, Verdict
+from curation.duels.models import Verdict
 from curation.duels.score.models import Score
 from curation.exports.files.attempt import AttemptFiles
 from curation.exports.files.card import card
@@ -98,7 +98,7 @@ def _write_tried(
                 counts.add(filtered)
                 if not filtered.lines:
                     skipped.append(filtered.sample.sample_id)
-                _add(files, filtered, origins.get(filtered.sample.sample_id), images)
+                _add(files, filtered, _origin(filtered, origins), images)
             files.flush()
             if time.monotonic() - saved > _PROGRESS_EVERY:
                 saved = time.monotonic()
@@ -190,17 +190,23 @@ def _save_progress(export: Export, written: int) -> None:
     Export.objects.filter(pk=export.pk, ready=False).update(counts=counts)
 
 
+def _origin(filtered: FilteredSample, origins: Mapping[int, RowOrigin]) -> RowOrigin | None:
+    """Return the origin of a sample's rows, if it is known; that of a turn begins with its answers."""
+    texts, found = filtered.texts, origins.get(filtered.sample.sample_id)
+    if texts is None or not filtered.lines:
+        return found
+    answers = [str(pk) for pk in texts.answers if pk is not None]
+    calls = [str(pk) for pk in texts.calls if pk is not None]
+    if found is None:
+        return {"answers": answers, "verdicts": [], "calls": calls}
+    return {"answers": answers, "verdicts": found["verdicts"], "calls": [*calls, *found["calls"]]}
+
+
 def _origins(chunk: list[FrozenSample]) -> dict[int, RowOrigin]:
-    """Return the origins of samples of turns and of trajectories. Five queries at most."""
+    """Return the verdicts on samples of turns, and the calls of these and of trajectories. Four queries at most."""
     turns = [sample.sample_id for sample in chunk if sample.kind == SampleKind.TURN]
     trajectories = [sample.sample_id for sample in chunk if sample.kind == SampleKind.TRAJECTORY]
     found: dict[int, RowOrigin] = defaultdict(lambda: RowOrigin(answers=[], verdicts=[], calls=[]))
-    duels = Duel.objects.filter(sample_id__in=IdList(turns)).order_by("sample_id")
-    sides = ("challenger_id", "challenger__call_id", "king_id", "king__call_id")
-    for sample_id, challenger, challenger_call, king, king_call in duels.values_list("sample_id", *sides):
-        answers = [str(pk) for pk in (challenger, king) if pk is not None]
-        calls = [str(pk) for pk in (challenger_call, king_call) if pk is not None]
-        found[sample_id] = {"answers": answers, "verdicts": [], "calls": calls}
     # The verdicts that made the score that counts, not those of other runs.
     scores = Score.objects.filter(counts_for__sample__in=IdList(turns)).values_list("verdicts", flat=True)
     verdicts = Verdict.objects.filter(pk__in=IdList([pk for ids in scores for pk in ids])).order_by("pk")

@@ -1,6 +1,5 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -76,7 +75,8 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class FilteredSample:
-    """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
+    """The lines of one sample, and by reason the formats that lack one. `texts` are those of its
+    duel, or `rollout` is its trajectory, if they were read,
     `approval` the decision its rows were compared with, `reviewers` the people behind it (none under a guarantee),
     `deciders` everybody's decisions if several people had to decide, `example` the content of its lines. `tried` has
     the format of each row that a chat template was tried on, and its failure; `scan` counts findings by rule and
@@ -87,13 +87,14 @@ class FilteredSample:
     lines: list[Line] = field(default_factory=list)
     repeated: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
+    texts: DuelTexts | None = None
     rollout: ExportedRollout | None = None
     approval: Approval | None = None
     deciders: Sequence[Decider] = ()
     reviewers: Sequence[str] = ()
     example: TrainingExample | None = None
     tried: list[tuple[str, Failure | None]] = field(default_factory=list)
-    scan: Counter[tuple[str, str]] = field(default_factory=Counter)
+    scan: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def skip(self, reason: SkipReason, name: str) -> None:
         """Record that the sample gives no row, or one row less, in the format of that name."""
@@ -214,7 +215,8 @@ class ExportFilter:
             return SkipReason.NOT_UTF8
 
     def _add_turn(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
-        sample, texts = filtered.sample, next(data.texts)
+        sample = filtered.sample
+        filtered.texts = texts = next(data.texts)
         if texts is None:
             return SkipReason.NO_ANSWER
         outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
