@@ -50,15 +50,21 @@ class ExportParams(StrictModel):
     )
 
 
-class FreezeStage:
-    name = "freeze"
+class _OneItem:
+    """A stage of one item."""
+
+    name: str
     queue = "default"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        yield PlannedItem(key="freeze")
+        yield PlannedItem(key=self.name)
+
+
+class FreezeStage(_OneItem):
+    name = "freeze"
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        export = _export_of(item)
 
         def frozen() -> Json:
             samples = freeze(export=export)
@@ -68,18 +74,14 @@ class FreezeStage:
         return frozen
 
 
-class PlanStage:
+class PlanStage(_OneItem):
     name = "plan"
-    queue = "default"
 
     def __init__(self, *, embedded: bool) -> None:
         self._embedded = embedded
 
-    def plan(self, run: Run) -> Iterable[PlannedItem]:
-        yield PlannedItem(key="plan")
-
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project", "run").get(run_id=item.run_id)
+        export = _export_of(item)
         try:
             found = plan_export(export=export, embedded=self._embedded, checkpoint=context.checkpoint)
         except Invalid as error:  # a held-out set that was deleted or cannot be read
@@ -92,20 +94,20 @@ class PlanStage:
         return planned
 
 
-class WriteStage:
+class WriteStage(_OneItem):
     name = "write"
-    queue = "default"
-
-    def plan(self, run: Run) -> Iterable[PlannedItem]:
-        yield PlannedItem(key="write")
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        export = _export_of(item)
         try:
             written = write(export=export, checkpoint=context.checkpoint)
         except (Invalid, TemplateRefused) as error:  # a chat template that this worker does not have or cannot read
             raise ItemFailed(str(error)) from None
         return lambda: _publish(export, written)
+
+
+def _export_of(item: Item) -> Export:
+    return Export.objects.select_related("project", "run").get(run_id=item.run_id)
 
 
 def _publish(export: Export, written: WrittenFiles) -> Json:

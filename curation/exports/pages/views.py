@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django_htmx.http import trigger_client_event
 
+from curation.exports.access import opened_page
 from curation.exports.formats import TRAINERS
 from curation.exports.hub.kind import NAME as PUSH
 from curation.exports.hub.kind import pushes_of
@@ -30,7 +31,7 @@ from curation.exports.retention import keep_export
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.samples.blind import hides_any, refuse_pending
+from curation.samples.blind import hides_any
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
@@ -176,10 +177,7 @@ def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpRespon
 @project_page(Scope.READ, "GET")
 def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """`?with=` names the earlier export."""
-    after = find(Export.objects.of(access.project), pk, "export")
-    before = find(Export.objects.of(access.project), request.GET.get("with", ""), "export")
-    for export in (before, after):
-        refuse_pending(access, export.samples(), f"export {export.pk}")
+    before, after = opened_page(access, request.GET.get("with", "")), opened_page(access, pk)
     context = {
         "before": before,
         "after": after,
@@ -191,8 +189,7 @@ def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpRespons
 
 @project_page(Scope.READ, "GET")
 def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    export = find(Export.objects.of(access.project), pk, "export")
-    refuse_pending(access, export.samples(), f"export {export.pk}")
+    export = opened_page(access, pk)
     params = DuplicateList.from_query(request.GET)
     page = params.page(duplicates_of(export))
     context = {
@@ -205,8 +202,7 @@ def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResp
 
 @project_page(Scope.READ, "GET")
 def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    export = find(Export.objects.of(access.project), pk, "export")
-    refuse_pending(access, export.samples(), f"export {export.pk}")
+    export = opened_page(access, pk)
     params = ContaminatedSampleList.from_query(request.GET)
     page = params.page(ContaminatedSample.objects.filter(export=export))
     context = {

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from curation.exports.models import Export
+from curation.exports.access import opened
 from curation.exports.provenance.trace import Trace, exported_rows, first_rows, project_calls, rows_of, trace
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
@@ -92,7 +92,7 @@ def list_export_rows(
     request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50, sample: int | None = None
 ) -> Json:
     """With `sample`, the rows of this sample."""
-    export = _entered(request, export_id)
+    _, export = opened(request, export_id)
     found = first_rows(export, limit=limit) if sample is None else islice(rows_of(export, [sample]), limit)
     return {"data": list(found)}
 
@@ -100,7 +100,7 @@ def list_export_rows(
 @router.get("/exports/{export_id}/rows/{sha256}", response=TraceOut, summary="Every call behind one row")
 def get_row(request: HttpRequest, export_id: str, sha256: str) -> Trace:
     """`sha256` is that of the row's line in its file, with the newline; `frozen.jsonl` lists them."""
-    return trace(export=_entered(request, export_id), sha256=sha256)
+    return trace(export=opened(request, export_id)[1], sha256=sha256)
 
 
 @router.get("/projects/{slug}/calls", response=Page[CallOut], tags=["runs"], summary="Every model call of a project")
@@ -120,10 +120,3 @@ def list_call_exports(request: HttpRequest, call_id: str) -> Json:
     samples = Sample.objects.filter(pk__in=[line.sample["sample"] for _, lines in found for line in lines])
     refuse_pending(access, samples, f"call {call.pk}")
     return {"data": [{"export": export, "rows": rows} for export, rows in found]}
-
-
-def _entered(request: HttpRequest, export_id: str) -> Export:
-    export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
-    access = enter(request, export.project, Scope.READ)
-    refuse_pending(access, export.samples(), f"export {export.pk}")
-    return export

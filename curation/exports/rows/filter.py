@@ -19,9 +19,8 @@ from curation.exports.rows.claims import PreferenceClaim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
-from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length
-from curation.exports.rows.metadata import METADATA, metadata_of
+from curation.exports.rows.metadata import METADATA, Given, LabelColumns, metadata_of
 from curation.exports.rows.queries import (
     DuelTexts,
     ExportedRollout,

@@ -1,4 +1,6 @@
-"""Prompts for reinforcement learning with new rollouts: one of each scenario or task, with its measured difficulty."""
+"""Rows for reinforcement learning. With new rollouts: one prompt of each scenario or task, with its measured
+difficulty. On rollouts that exist: sessions with rewards, approved and rejected ones. Those of a scenario or task are a
+group, whose rewards an algorithm such as GRPO compares."""
 
 from collections.abc import Iterator
 
@@ -74,4 +76,38 @@ VERL_RL = Format(
     labelled=True,
     of_groups=True,
 )
-FORMATS = (RL_PROMPTS, VERL_RL)
+
+
+def _rollout_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
+    if example.reward is None:
+        yield SkipReason.NO_REWARD
+        return
+    source, messages, approved = example.conversation
+    first = approved[0]
+    prompt, completion = messages[:first], messages[first:]
+    content: dict[str, object] = {
+        "prompt": with_objects(prompt),
+        "completion": with_objects(completion),
+        "reward": example.reward,
+        "group": example.group,
+    }
+    if example.tokens:
+        said = (index for index in range(first, len(messages)) if messages[index]["role"] == "assistant")
+        content["tokens"] = [example.tokens.get(index) for index in said]
+    yield DataRow(source, with_tools(content, example.tools), prompt, [completion], rejected=example.rejected)
+
+
+_ROLLOUT_COLUMNS: Columns = {"reward": "float64", "group": "string", "tokens": ["json"]}
+ROLLOUTS = Format(
+    name="rollouts",
+    about='`{"prompt": […], "completion": […], "reward": number, "group": text, "tools"?, "tokens"?}`: a session,'
+    " approved or rejected, with its reward; sessions of one scenario or task have the same group; `tokens` has for"
+    " each assistant message of the completion `prompt_token_ids`, `completion_token_ids` and `logprobs`, or null",
+    trained="assistant messages of the completion, by the advantage of their reward in their group",
+    pairs=False,
+    rows=_rollout_rows,
+    columns={"prompt": ["json"], "completion": ["json"], "tools": ["json"], **_ROLLOUT_COLUMNS},
+    plain_columns={"prompt": [PLAIN_MESSAGE], "completion": [PLAIN_MESSAGE], **_ROLLOUT_COLUMNS},
+    labelled=True,
+)
+FORMATS = (ROLLOUTS, RL_PROMPTS, VERL_RL)
