@@ -10,7 +10,7 @@ import pytest
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.trajectories.models import Outcome, Strategy
-from tests.exports.exporting import content, make_approved, make_kept, make_pair, run_export
+from tests.exports.exporting import content, export_of, make_approved, make_kept, make_pair
 from tests.factories import CHALLENGER, KING, PROMPT, make_project, make_scenario, make_trajectory, make_user
 
 # None of the three passes strict type checks.
@@ -42,7 +42,7 @@ def exported(project: Project) -> Export:
     for strategy in Strategy.values:
         make_pair(kept, failed, strategy)
     make_kept(project, by=user, outcome=Outcome.CORRECT_PANIC, terminal="panic locked")
-    return run_export(project, RECIPE)
+    return export_of(project, RECIPE)
 
 
 def load(export: Export, name: str, folder: Path) -> Any:

@@ -13,7 +13,7 @@ from curation.exports.pages.preview import RenderedRowOut, preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Role
 from curation.trajectories.models import TrajectoryText
-from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, run_export
+from tests.exports.exporting import OF_ANSWERS, export_of, make_approved, make_kept
 from tests.exports.pages.test_views import FORM
 from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project
 
@@ -87,7 +87,7 @@ def test_empty_splits_and_formats_are_warned_of_before_and_after_writing() -> No
 
     assert warnings[0] == "dpo gets no rows."
     assert len(warnings) == 2 and warnings[1].startswith("The split ")
-    assert run_export(project, recipe).counts["warnings"] == warnings
+    assert export_of(project, recipe).counts["warnings"] == warnings
 
 
 def test_the_fragment_shows_the_rows() -> None:
