@@ -42,6 +42,10 @@ class ExportQuerySet(models.QuerySet["Export"]):
         rows = self.filter(project=project, run__deleting_at=None)
         return rows.select_related("run__created_by").prefetch_related("files")
 
+    def written(self, project: Project) -> "ExportQuerySet":
+        """Return a project's exports whose files exist, the newest first."""
+        return self.of(project).filter(ready=True).order_by("-id")
+
     def visible_to(self, user: User) -> "ExportQuerySet":
         rows = self.filter(project__in=Project.objects.visible_to(user), run__deleting_at=None)
         return rows.select_related("project", "run__created_by")
@@ -295,5 +299,5 @@ class Round(DependsOnRun):
 
 def export_choices(project: Project) -> list[tuple[str, str]]:
     """The newest exports that are written, for a form."""
-    exports = Export.objects.of(project).filter(ready=True).order_by("-id")[:SHOWN_CHOICES]
+    exports = Export.objects.written(project)[:SHOWN_CHOICES]
     return [(str(export.pk), f"Export {export.pk} {export.recipe_name}".strip()) for export in exports]

@@ -160,7 +160,7 @@ class AttemptFiles:
     def columns(self, format: str) -> Columns:
         """Return the columns of a format's rows so far; they are the same in all of its files."""
         form = FORMATS[format]
-        columns = form.columns if format in self._not_plain else form.plain_columns
+        columns = form.columns if format in self._not_plain or form.plain_columns is None else form.plain_columns
         images: Columns = {"images": ["image"]} if format in self._with_images else {}
         return {**columns, **images, **self._metadata}
 

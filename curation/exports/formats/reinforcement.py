@@ -70,7 +70,6 @@ VERL_RL = Format(
     pairs=False,
     rows=_verl_rows,
     columns=_VERL,
-    plain_columns=_VERL,
     parquet=True,
     chat=False,
     labelled=True,

@@ -89,7 +89,7 @@ class ExportPreview:
 
 def last_export(project: Project, recipe: Recipe, name: str = "") -> Export | None:
     """Return the newest written export of a saved recipe, or else of a recipe that is the same."""
-    exports = Export.objects.of(project).filter(ready=True).order_by("-id")
+    exports = Export.objects.written(project)
     named = exports.filter(recipe_name=name).first() if name else None
     if named is not None:
         return named

@@ -79,7 +79,7 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
 def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the formats with those checked that the chosen trainer is offered. The preview then counts them."""
     trainer = TRAINERS.get(request.GET.get("trainer", ""))
-    form = RecipeForm(access.project, initial={"formats": trainer.offers} if trainer else {})
+    form = RecipeForm(access.project, initial={"formats": trainer.offers or trainer.formats} if trainer else {})
     response = render(request, "exports/_formats.html", {"form": form})
     return trigger_client_event(response, "formats", after="swap")
 
@@ -95,7 +95,7 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_told_by(access, recipe)
     project = access.project
     opened_from = id_number(request.POST.get("since", "")) or 0
-    since = Export.objects.of(project).filter(ready=True, pk=opened_from).first()
+    since = Export.objects.written(project).filter(pk=opened_from).first()
     since = since or last_export(project, recipe, request.POST.get("name", "").strip())
     found = preview(project=project, recipe=recipe, since=since)
     context = {"counts": preview_view(project, found), "since": since, "changes": found.changes, "form": form}
@@ -128,7 +128,7 @@ def _export_page(
     request: HttpRequest, access: Access, export: Export, *, push: Mapping[str, object] | None = None
 ) -> HttpResponse:
     """`push` is a push that was refused."""
-    others = Export.objects.of(access.project).filter(ready=True).exclude(pk=export.pk).order_by("-id")[:LIMIT]
+    others = Export.objects.written(access.project).exclude(pk=export.pk)[:LIMIT]
     api_path = f"/api/v1/exports/{export.pk}"
     context = {
         "page": page_of(export),

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -29,7 +29,6 @@ from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.problems import FieldError, Invalid, NotFound
 from curation.web.schemas import StrictModel
 
-T = TypeVar("T")
 PLAIN = "plain"
 LONGEST_TEMPLATE = 100_000
 # The names that are offered; others are allowed.
@@ -99,7 +98,7 @@ class Recipe(StrictModel):
         """Propose the trainer's formats if none are given."""
         if isinstance(given, Mapping) and not given.get("formats"):
             trainer = TRAINERS.get(str(given.get("trainer")))
-            return {**given, "formats": list(trainer.offers)} if trainer else given
+            return {**given, "formats": list(trainer.offers or trainer.formats)} if trainer else given
         return given
 
     @field_validator("trainer")
@@ -143,14 +142,9 @@ class Recipe(StrictModel):
             raise ValueError("the lowest share comes first")
         return bounds
 
-    @field_validator("sources")
+    @field_validator("sources", "held_out")
     @classmethod
-    def sources_once(cls, sources: list[Source]) -> list[Source]:
-        return _once(sources)
-
-    @field_validator("held_out")
-    @classmethod
-    def held_out_once(cls, names: list[str]) -> list[str]:
+    def named_once(cls, names: list[str]) -> list[str]:
         return _once(names)
 
     @field_serializer("filter")
@@ -249,7 +243,7 @@ def _short(value: object) -> object:
     return group[0] if len(group) == 1 and not set(group[0]) & set(",\\") else group
 
 
-def _once(values: list[T]) -> list[T]:
+def _once(values: list[str]) -> list[str]:
     if len(set(values)) != len(values):
         raise ValueError("named twice")
     return values
