@@ -24,11 +24,22 @@ from curation.runs.models import Item, Run, RunState
 from curation.samples.models import Sample, SampleStatus
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Pair, Strategy, Trajectory
-from tests.factories import make_duel, make_trajectory, make_user
+from tests.factories import make_duel, make_trajectory, make_user, ticket
 
+# The metadata of a row about which nothing is known.
+NO_METADATA: dict[str, Any] = {
+    **dict.fromkeys(("instance_id", "scenario", "repo", "tier", "task", "documentation_read", "provider_asked"), ""),
+    **dict.fromkeys(("bucket", "guarantee", "run", "outcome"), ""),
+    **{"score": -1.0, "reviewers": [], "reward": None, "rewards": {}, "metadata": {}},
+}
 WORKER = SimpleNamespace(checkpoint=lambda: None)
 # The formats that have rows of answers; others need a session with labels, rewards or its document.
 OF_ANSWERS = [name for name, form in FORMATS.items() if form.chat and name != "rollouts"]
+
+
+def answer(number: int) -> str:
+    """An answer that is unlike those of other numbers."""
+    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def approve(sample: Sample | None, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:

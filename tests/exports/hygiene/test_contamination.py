@@ -21,6 +21,7 @@ from tests.evaluations.conftest import server  # noqa: F401 - a fixture
 from tests.evaluations.evaluating import at_server
 from tests.exports.exporting import (
     OF_ANSWERS,
+    answer,
     content,
     drive_export,
     export_of,
@@ -36,10 +37,6 @@ from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
-
-
-def answer(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def make_turn(project: Project, history: list[dict[str, Any]] | str, text: str = "", **values: Any) -> Sample:

@@ -11,7 +11,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
 from curation.review.models import Pick
 from curation.samples.models import Flag, Sample
-from tests.exports.exporting import approve, export_of, make_approved, make_kept, reasons, revise, rows
+from tests.exports.exporting import answer, approve, export_of, make_approved, make_kept, reasons, revise, rows
 from tests.factories import (
     CHALLENGER,
     make_duel,
@@ -25,10 +25,6 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
-
-
-def answer(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def make_turn(project: Project, history: str, *, text: str = CHALLENGER, score: float = 80.0, **values: Any) -> Sample:

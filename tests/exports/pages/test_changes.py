@@ -13,15 +13,11 @@ from curation.exports.recipes.recipe import Recipe, save_recipe
 from curation.projects.access import Access
 from curation.projects.models import Project, Role, Scope
 from curation.samples.models import Sample, SampleStatus
-from tests.exports.exporting import approve, export_of, make_approved, revise
-from tests.factories import make_duel, make_project, make_user, ticket
+from tests.exports.exporting import answer, approve, export_of, make_approved, revise
+from tests.factories import make_duel, make_project, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
-
-
-def answer(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def changes(project: Project, since: Export, **recipe: Any) -> dict[int, tuple[str, str]]:

@@ -14,6 +14,7 @@ from curation.projects.models import Project
 from curation.samples.models import Flag, Sample
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import (
+    answer,
     approve,
     content,
     export_of,
@@ -34,15 +35,11 @@ KTO: dict[str, Any] = {"formats": ["kto"], "sources": ["decisions"], **APPROVED}
 FILE = "kto.train.jsonl"
 
 
-def said(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
-
-
 def fill(project: Project, approved: int, rejected: int) -> tuple[list[Sample], list[Sample]]:
     user = make_user()
     return (
-        [make_approved(project, by=user, challenger=said(number)) for number in range(approved)],
-        [make_rejected(project, by=user, challenger=said(100 + number)) for number in range(rejected)],
+        [make_approved(project, by=user, challenger=answer(number)) for number in range(approved)],
+        [make_rejected(project, by=user, challenger=answer(100 + number)) for number in range(rejected)],
     )
 
 
@@ -54,7 +51,7 @@ def test_approved_samples_are_true_and_rejected_ones_false() -> None:
     project = make_project()
     _, lost = fill(project, 5, 5)
     export = export_of(project, {**KTO, "trainer": "trl"})
-    assert labels(export) == [(True, said(n)) for n in range(5)] + [(False, said(100 + n)) for n in range(5)]
+    assert labels(export) == [(True, answer(n)) for n in range(5)] + [(False, answer(100 + n)) for n in range(5)]
     assert reasons(export) == {}
     assert (export.counts["samples"], export.counts["exported"]) == (10, 10)
     balance = {"desirable": 5, "undesirable": 5, "desirable_weight": [1.0, 1.33], "undesirable_weight": [0.75, 1.0]}
@@ -117,9 +114,9 @@ def test_leaks_secrets_and_held_out_rows_stay_here_too() -> None:
     leaking = make_rejected(project, by=user, flags=Flag.LEAK)
     key = "AKIA" + "Q3EGRDXV7PLMN5TA"
     secret = make_rejected(project, by=user, challenger=f"THOUGHT: {ticket(7)}\n\n```bash\nexport KEY={key}\n```")
-    held = make_rejected(project, by=user, challenger=said(8))
+    held = make_rejected(project, by=user, challenger=answer(8))
     history = held.duel.prompt.text.history
-    split = make_split(project, ("\n\n".join(message["content"] for message in history), said(8)))
+    split = make_split(project, ("\n\n".join(message["content"] for message in history), answer(8)))
     split_row = split.rows.get()
     split_row.text.messages = history
     split_row.text.save()
@@ -139,7 +136,7 @@ def test_an_answer_that_is_approved_and_rejected_is_only_learned() -> None:
 
 def test_a_rejected_answer_that_is_nearly_an_approved_one_is_no_duplicate() -> None:
     project, user = make_project(), make_user()
-    long = said(1).replace("THOUGHT:", " ".join(["THOUGHT:", *map(ticket, range(2, 12))]))
+    long = answer(1).replace("THOUGHT:", " ".join(["THOUGHT:", *map(ticket, range(2, 12))]))
     kept = make_approved(project, by=user, challenger=long)
     lost = make_rejected(project, by=user, challenger=long.replace("ls", "rm"))
     again = make_rejected(project, by=user, challenger=long.replace("ls", "rm -f"))
@@ -175,14 +172,14 @@ def test_caps_count_the_two_labels_apart() -> None:
 
 def test_approved_answers_are_preferred_to_rejected_ones_of_their_prompt() -> None:
     project, user = make_project(), make_user()
-    kept, other = (make_approved(project, by=user, challenger=said(number)) for number in (1, 2))
-    lost = [make_rejected(project, by=user, challenger=said(number)) for number in (3, 4)]
+    kept, other = (make_approved(project, by=user, challenger=answer(number)) for number in (1, 2))
+    lost = [make_rejected(project, by=user, challenger=answer(number)) for number in (3, 4)]
     make_rejected(project, by=user)  # of another prompt
     same_prompt(kept, *lost)
     same_prompt(other)
     export = export_of(project, {"formats": ["dpo"], **APPROVED})
     pairs = [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in rows(export, "dpo.train.jsonl")]
-    assert pairs == [(said(1), said(3)), (said(1), said(4))]
+    assert pairs == [(answer(1), answer(3)), (answer(1), answer(4))]
     assert reasons(export) == {str(other.pk): "no_opponent", **{str(sample.pk): "rejected" for sample in lost}}
     found = preview(project=project, recipe=Recipe.model_validate({"formats": ["dpo"], **APPROVED}), since=export)
     assert found.changes is not None and found.changes.same == 2
@@ -192,7 +189,7 @@ def test_approved_answers_are_preferred_to_rejected_ones_of_their_prompt() -> No
 def test_a_rejected_answer_that_leaks_is_on_no_side() -> None:
     project, user = make_project(), make_user()
     kept = make_approved(project, by=user)
-    lost = make_rejected(project, by=user, challenger=said(3), flags=Flag.LEAK)
+    lost = make_rejected(project, by=user, challenger=answer(3), flags=Flag.LEAK)
     same_prompt(kept, lost)
     export = export_of(project, {"formats": ["dpo"], **APPROVED})
     assert reasons(export)[str(kept.pk)] == "no_opponent"
@@ -200,8 +197,8 @@ def test_a_rejected_answer_that_leaks_is_on_no_side() -> None:
 
 def test_the_rows_of_a_prompt_lead_to_the_rejected_answer_and_back() -> None:
     project, user = make_project(), make_user()
-    kept = make_approved(project, by=user, challenger=said(1))
-    lost = make_rejected(project, by=user, challenger=said(2))
+    kept = make_approved(project, by=user, challenger=answer(1))
+    lost = make_rejected(project, by=user, challenger=answer(2))
     same_prompt(kept, lost)
     call = make_call(make_item(project, "1:0"), cost="0.25")
     Answer.objects.filter(pk=lost.duel.challenger_id).update(call=call)
