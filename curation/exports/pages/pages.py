@@ -8,10 +8,9 @@ from django.utils.safestring import SafeString
 
 from curation.exports.files.counts import ending_shares
 from curation.exports.files.write import CARD
-from curation.exports.hygiene.contamination import ContaminatedSampleOut
 from curation.exports.hygiene.held_out import said_of_short
 from curation.exports.models import MANIFEST, Export, ExportFile
-from curation.exports.pages.preview import ExportPreview, RenderedRowOut
+from curation.exports.pages.preview import ExportPreview
 from curation.exports.rows.images import is_image
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
@@ -40,9 +39,7 @@ class CountsView:
     note: str = ""
     groups: str = ""
     contamination: str = ""
-    contaminated: list[ContaminatedSampleOut] = field(default_factory=list)
     lengths: list[tuple[str, int]] = field(default_factory=list)
-    sample_rows: list[RenderedRowOut] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     template: str = ""
     template_failures: list[tuple[dict[str, str], str]] = field(default_factory=list)
@@ -90,12 +87,7 @@ def preview_view(project: Project, found: ExportPreview) -> CountsView:
         decided = "approved" if found.approved == found.decided else "decided"
         note = f"Rows and reasons are of the first {found.checked:,} of {found.decided:,} {decided} samples."
     view = _counts_view(found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
-    return replace(
-        view,
-        next_step=_next_step(project, found),
-        sample_rows=found.sample_rows,
-        contaminated=found.contaminated,
-    )
+    return replace(view, next_step=_next_step(project, found))
 
 
 def _next_step(project: Project, found: ExportPreview) -> tuple[str, str]:

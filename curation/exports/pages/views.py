@@ -98,7 +98,7 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     since = Export.objects.written(project).filter(pk=opened_from).first()
     since = since or last_export(project, recipe, request.POST.get("name", "").strip())
     found = preview(project=project, recipe=recipe, since=since)
-    context = {"counts": preview_view(project, found), "since": since, "changes": found.changes, "form": form}
+    context = {"counts": preview_view(project, found), "preview": found, "since": since, "form": form}
     return render(request, "exports/_preview.html", context)
 
 
