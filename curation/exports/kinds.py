@@ -6,7 +6,7 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.exports.files.write import WrittenFiles, write
-from curation.exports.hygiene.embed import EmbeddedTasks, EmbedStage
+from curation.exports.hygiene.embed import EmbedStage
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile, FrozenRow
@@ -64,7 +64,7 @@ class FreezeStage(_OneItem):
     name = "freeze"
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = _export_of(item)
+        export = _export_of(item.run_id)
 
         def frozen() -> Json:
             samples = freeze(export=export)
@@ -81,7 +81,7 @@ class PlanStage(_OneItem):
         self._embedded = embedded
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = _export_of(item)
+        export = _export_of(item.run_id)
         try:
             found = plan_export(export=export, embedded=self._embedded, checkpoint=context.checkpoint)
         except Invalid as error:  # a held-out set that was deleted or cannot be read
@@ -98,7 +98,7 @@ class WriteStage(_OneItem):
     name = "write"
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = _export_of(item)
+        export = _export_of(item.run_id)
         try:
             written = write(export=export, checkpoint=context.checkpoint)
         except (Invalid, TemplateRefused) as error:  # a chat template that this worker does not have or cannot read
@@ -106,15 +106,13 @@ class WriteStage(_OneItem):
         return lambda: _publish(export, written)
 
 
-def _export_of(item: Item) -> Export:
-    return Export.objects.select_related("project", "run").get(run_id=item.run_id)
+def _export_of(run_id: int) -> Export:
+    return Export.objects.select_related("project", "run").get(run_id=run_id)
 
 
 def _publish(export: Export, written: WrittenFiles) -> Json:
     """Publish the files, in the transaction that ends the item."""
     ExportFile.objects.filter(export=export).delete()
-    for file in written.files:
-        file.export = export
     ExportFile.objects.bulk_create(written.files)
     frozen = FrozenRow.objects.filter(export=export)
     frozen.filter(skipped=True).update(skipped=False)  # by an attempt before
@@ -127,10 +125,6 @@ def _publish(export: Export, written: WrittenFiles) -> Json:
     figures = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
     emit(export.project, WebhookEvent.EXPORT_READY, figures)
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
-
-
-def _tasks(run: Run) -> EmbeddedTasks:
-    return export_tasks(Export.objects.select_related("project").get(run=run))
 
 
 def check_recipe(project: Project, recipe: Recipe) -> None:
@@ -171,7 +165,7 @@ class ExportRun(Kind[ExportParams]):
     set_at_launch = frozenset({"embedding"})
 
     def stages(self, params: ExportParams) -> Sequence[Stage]:
-        embed = [EmbedStage(params.embedding, _tasks)] if params.embedding else []
+        embed = [EmbedStage(params.embedding, lambda run: export_tasks(_export_of(run.pk)))] if params.embedding else []
         return (FreezeStage(), *embed, PlanStage(embedded=bool(embed)), WriteStage())
 
     def check(self, project: Project, params: ExportParams) -> None:

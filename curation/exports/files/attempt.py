@@ -113,7 +113,7 @@ class AttemptFiles:
         self._not_plain: set[str] = set()
         self._with_images: set[str] = set()
         self._images: set[str] = set()
-        self._export_folder = _folder_of(export_id)
+        self._export_id, self._export_folder = export_id, _folder_of(export_id)
         self._folder = f"{self._export_folder}/{uuid.uuid4().hex}"
         self._open_files: dict[str, _OpenFile] = {}
         self._finished: list[ExportFile] = []
@@ -195,6 +195,7 @@ class AttemptFiles:
 
     def _close(self, file: _OpenFile) -> ExportFile:
         written = file.close(self.columns(file.format) if file.lines else {})
+        written.export_id = self._export_id
         del self._open_files[file.name]
         self._finished.append(written)
         return written

@@ -123,11 +123,10 @@ def _add(files: AttemptFiles, filtered: FilteredSample, origin: RowOrigin | None
         files.add_row(line.format, line.split, line.data, plain=line.plain, images=line.images is not None)
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))
-    rows = [frozen_row(line) for line in filtered.lines]
-    files.add(FROZEN, orjson.dumps(frozen_entry(filtered, rows, origin), option=_LINE))
+    files.add(FROZEN, orjson.dumps(frozen_entry(filtered, origin), option=_LINE))
 
 
-def frozen_row(line: Line) -> dict[str, object]:
+def _frozen_row(line: Line) -> dict[str, object]:
     """Return a row's entry in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
     digest = hashlib.sha256(line.data).hexdigest()
     row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split, "sha256": digest}
@@ -155,17 +154,17 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
     return entry
 
 
-def frozen_entry(filtered: FilteredSample, rows: list[dict[str, Any]], origin: RowOrigin | None) -> dict[str, object]:
+def frozen_entry(filtered: FilteredSample, origin: RowOrigin | None = None) -> dict[str, Any]:
     """Return the line of a sample in `frozen.jsonl`."""
     sample, rollout = filtered.sample, filtered.rollout
-    entry = {
+    entry: dict[str, Any] = {
         "sample": str(sample.sample_id),
         "version": sample.version,
         "revision": None if sample.revision_id is None else str(sample.revision_id),
         "score": sample.score,
         "bucket": sample.bucket,
         "flags": sample.flags,
-        "rows": rows,
+        "rows": [_frozen_row(line) for line in filtered.lines],
     }
     if filtered.approval is not None:
         entry["decision"] = str(filtered.approval.pk)
@@ -178,7 +177,7 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, Any]], origin: R
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]
     if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:
         entry["masked"] = masked
-    if rows and origin is not None:
+    if filtered.lines and origin is not None:
         entry |= origin
     if rollout is not None:
         entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
@@ -195,11 +194,9 @@ def _origin(filtered: FilteredSample, origins: Mapping[int, RowOrigin]) -> RowOr
     texts, found = filtered.texts, origins.get(filtered.sample.sample_id)
     if texts is None or not filtered.lines:
         return found
-    answers = [str(pk) for pk in texts.answers if pk is not None]
-    calls = [str(pk) for pk in texts.calls if pk is not None]
-    if found is None:
-        return {"answers": answers, "verdicts": [], "calls": calls}
-    return {"answers": answers, "verdicts": found["verdicts"], "calls": [*calls, *found["calls"]]}
+    answers, calls = ([str(pk) for pk in ids if pk is not None] for ids in (texts.answers, texts.calls))
+    verdicts, more = (found["verdicts"], found["calls"]) if found else ([], [])
+    return {"answers": answers, "verdicts": verdicts, "calls": [*calls, *more]}
 
 
 def _origins(chunk: list[FrozenSample]) -> dict[int, RowOrigin]:

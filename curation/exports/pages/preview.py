@@ -11,7 +11,7 @@ import orjson
 from pydantic import Field
 
 from curation.exports.files.counts import EXAMPLES, ExportCounts
-from curation.exports.files.write import frozen_entry, frozen_row
+from curation.exports.files.write import frozen_entry
 from curation.exports.formats.parts import parts_of
 from curation.exports.hygiene.contamination import ContaminatedSampleOut, HeldOutSets
 from curation.exports.hygiene.plan import ExportPlan, make_plan
@@ -199,13 +199,13 @@ def _count(
                 now.append(_compared(filtered))
             for line in filtered.lines:
                 if len(shown[line.format]) < SHOWN_ROWS:
-                    shown[line.format].append(rendered(line, filtered.sample.sample_id))
+                    shown[line.format].append(_rendered(line, filtered.sample.sample_id))
     return counts, shown, now
 
 
 def _compared(filtered: FilteredSample) -> ComparedSample:
-    entry = frozen_entry(filtered, [frozen_row(line) for line in filtered.lines], None)
-    return compared(entry, {name: reason.value for reason, names in filtered.skipped.items() for name in names})
+    skipped = {name: reason.value for reason, names in filtered.skipped.items() for name in names}
+    return compared(frozen_entry(filtered), skipped)
 
 
 def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> ExportPlan:
@@ -223,7 +223,7 @@ def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> 
     )
 
 
-def rendered(line: Line, sample_id: int) -> RenderedRowOut:
+def _rendered(line: Line, sample_id: int) -> RenderedRowOut:
     parts = [PartOut(part.role, _shortened(part.text), part.use) for part in parts_of(orjson.loads(line.data))]
     return RenderedRowOut(str(sample_id), line.format, line.split, line.tokens, parts)
 
