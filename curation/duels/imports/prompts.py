@@ -30,21 +30,23 @@ from judging.scan.scan import texts_of
 
 
 class HashedRow(NamedTuple):
-    """A row of a source. `turns` are the wanted ones, and `hashes` those of its messages (`content_hashes`)."""
+    """A row of a source. `turns` are the wanted ones, and `hashes` those of its messages (`content_hashes`).
+
+    `length` is the number of messages before the last turn, wanted or not, and `session_digest` the hash of the last of
+    these.
+    """
 
     offset: int
     conversation: Conversation
     turns: Sequence[int]
     hashes: Sequence[str]
+    length: int
+    session_digest: str
 
-    @property
-    def length(self) -> int:
-        """The number of messages before the last turn, wanted or not."""
-        return max(self.conversation.turns)
-
-    @property
-    def session_digest(self) -> str:
-        return self.hashes[self.length - 1]
+    @classmethod
+    def of(cls, offset: int, conversation: Conversation, turns: Sequence[int]) -> "HashedRow":
+        hashes, length = content_hashes(conversation), max(conversation.turns)
+        return cls(offset, conversation, turns, hashes, length, hashes[length - 1])
 
 
 def content_hashes(conversation: Conversation) -> list[str]:
@@ -123,7 +125,7 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     other = f"{target.source}#{target.digest[:8]}"
-    hashed = [HashedRow(offset, one, turns, content_hashes(one)) for offset, one, turns in rows]
+    hashed = [HashedRow.of(*row) for row in rows]
     known = _sources(project, {row.hashes[turn] for row in hashed for turn in row.turns})
     of_offset: dict[int, set[str]] = {}
     for row in hashed:
@@ -154,7 +156,7 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
     if target.memory.get("other"):
         target.notes["also_as"] = other
     if counts["prompts"]:
-        counts["doubtful"] = compare_records(project, {row.instance_id for _, row, _ in rows} - {""})
+        counts["doubtful"] = compare_records(project, {one.instance_id for _, one, _ in rows} - {""})
     return counts
 
 

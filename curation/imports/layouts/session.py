@@ -86,6 +86,10 @@ class SessionUsage:
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
+# Most rows of data say nothing of these.
+NO_USAGE, NO_VERDICT = SessionUsage(), VerifierResult()
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSession:
     """One session of an agent, or one row of training data.
@@ -104,14 +108,14 @@ class AgentSession:
     endings: Sequence[Continuation] = ()
     label: bool | None = None
     origin: SessionOrigin = SessionOrigin()
-    verdict: VerifierResult = VerifierResult()
-    usage: SessionUsage = SessionUsage()
+    verdict: VerifierResult = NO_VERDICT
+    usage: SessionUsage = NO_USAGE
     metadata: Json = field(default_factory=dict)
     subagents: Sequence["AgentSession"] = ()
     document: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("name", "version", "model_name"):
+        for name in ("name", "version", "model_name") if self.agent else ():
             if not isinstance(self.agent.get(name, ""), str | None):
                 raise RowRefused(f"{name} of the agent is {str(self.agent[name])[:60]}, not a text")
         if not isinstance(self.tools, list) or not all(isinstance(tool, dict) for tool in self.tools):

@@ -7,7 +7,7 @@ Messages may only name the images of a column, by parts without data or by a wor
 import base64
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -37,8 +37,8 @@ class RowColumns:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def present(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if name in self._names]
+    def present(self, names: Collection[str]) -> list[str]:
+        return [] if self._names.keys().isdisjoint(names) else [name for name in names if name in self._names]
 
     def get(self, name: str) -> Any:
         """Return a value, with JSON text of messages decoded."""
@@ -77,7 +77,7 @@ def _calls(given: Any) -> list[Any]:
 
 
 def is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and not _MARKS.isdisjoint(value)
+    return isinstance(value, dict) and not _MARKS.isdisjoint(value)
 
 
 _MARKS = frozenset(("role", "from", "sender", "author", "type", "lc"))

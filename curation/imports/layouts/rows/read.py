@@ -166,7 +166,7 @@ def _read(columns: RowColumns, metadata: Json) -> AgentSession:
         label=label,
         origin=around.origin,
         verdict=around.verdict,
-        usage=replace(usage_of(found.steps), **around.usage.known()),
+        usage=replace(usage_of(found.steps), **used) if (used := around.usage.known()) else usage_of(found.steps),
         metadata=around.metadata | metadata,
     )
 

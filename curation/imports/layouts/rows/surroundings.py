@@ -7,7 +7,16 @@ from typing import Any
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.rows.columns import inside, is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
-from curation.imports.layouts.session import Json, SessionOrigin, SessionOutcome, SessionUsage, VerifierResult, repo_of
+from curation.imports.layouts.session import (
+    NO_USAGE,
+    NO_VERDICT,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+    repo_of,
+)
 from curation.imports.sources.rows import RowRefused
 
 LONGEST_NAME = 200
@@ -55,7 +64,7 @@ def read_surroundings(fields: Fields) -> Surroundings:
     left = _Left(fields)
     if left.is_empty:
         repo = name_of(fields, "repo") or repo_of(instance_id)
-        return Surroundings({}, SessionOrigin(instance_id=instance_id, repo=repo), VerifierResult(), SessionUsage(), {})
+        return Surroundings({}, SessionOrigin(instance_id=instance_id, repo=repo), NO_VERDICT, NO_USAGE, {})
     origin = SessionOrigin(
         id=left.name(_IDS, "id"),
         # `task` of verifiers is an environment, of which `example_id` is one task.
