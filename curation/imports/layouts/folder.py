@@ -44,7 +44,7 @@ from curation.imports.layouts.images import Beside
 from curation.imports.layouts.messages.frameworks import is_event
 from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.rows.envelopes import rows_in
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, repo_of
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
@@ -394,9 +394,10 @@ class DocumentFolder:
         """Return the document with the instance that its file is named by, for sessions that name none."""
         if document.reading is None:
             return document
-        origin = SessionOrigin(instance, instance, instance, repo_of(instance), instance)
         sessions = [
-            one if one.origin.instance_id else replace(one, origin=replace(origin, attempt=one.origin.attempt))
+            one
+            if one.origin.instance_id
+            else replace(one, origin=SessionOrigin.of_instance(instance, one.origin.attempt, id=instance))
             for one in document.reading.sessions
         ]
         return replace(

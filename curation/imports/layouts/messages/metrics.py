@@ -90,9 +90,12 @@ def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> 
         each = [one[name] for one in metrics if one.get(name) is not None]
         return (totals or {}).get(f"total_{name}", sum(each) if each else None)
 
-    names = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd") if metrics or totals else ()
     seconds = _seconds(steps)
-    return SessionUsage(*map(total, names), seconds=seconds) if names or seconds is not None else NO_USAGE
+    if not metrics and not totals:
+        return NO_USAGE if seconds is None else SessionUsage(seconds=seconds)
+    return SessionUsage(
+        total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"), seconds
+    )
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
@@ -104,7 +107,6 @@ def _seconds(steps: Sequence[Step]) -> float | None:
     return (max(times) - min(times)).total_seconds()
 
 
-def model_of(steps: Sequence[Step]) -> Json:
-    """Return the model of the last answer that names one, as a field of an agent."""
-    models = [step["model_name"] for step in steps if step.get("model_name")]
-    return {"model_name": models[-1]} if models else {}
+def model_of(steps: Sequence[Step]) -> str:
+    """Return the model of the last answer that names one, or an empty text."""
+    return next((step["model_name"] for step in reversed(steps) if step.get("model_name")), "")

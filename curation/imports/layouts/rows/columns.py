@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.images import image_type
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import Messages, read_messages
@@ -60,12 +60,6 @@ class RowColumns:
         if calls := _calls(given):
             return self.messages([{"role": "assistant", "content": "", "tool_calls": calls}], path)
         return self.messages([{"role": "assistant", "content": flat(given)}], path)
-
-    def ignore_rest(self, inner: Mapping[str, Any], known: Iterable[str], path: str) -> None:
-        """Account for the fields of an object in a column that nothing is read from."""
-        for name in inner.keys() - set(known):
-            if inner[name] not in EMPTY:
-                self.fields.became(f"{path}.{name}", IGNORED)
 
 
 def _calls(given: Any) -> list[Any]:

@@ -190,7 +190,7 @@ class _Left:
         for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
             rewards[column] = float(bool(_truth(self.take(column, f"reward.{column}"))))
             if outcome is SessionOutcome.UNKNOWN:
-                outcome = SessionOutcome.SOLVED if rewards[column] else SessionOutcome.FAILED
+                outcome = SessionOutcome.of(rewards[column])
         columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
         for column in self.find(columns, _is_number):
             name = column.removeprefix(REWARD)
@@ -202,11 +202,11 @@ class _Left:
         rewards |= self._listed()
         rewards |= self._nested(rewards)
         if outcome is SessionOutcome.UNKNOWN and (told := next(filter(rewards.__contains__, _SOLVED), "")):
-            outcome = SessionOutcome.SOLVED if rewards[told] else SessionOutcome.FAILED
+            outcome = SessionOutcome.of(rewards[told])
         # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
         whole = rewards.get("reward", rewards.get("final_reward"))
         if outcome is SessionOutcome.UNKNOWN and whole in (0.0, 1.0):
-            outcome = SessionOutcome.SOLVED if whole else SessionOutcome.FAILED
+            outcome = SessionOutcome.of(whole)
         outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
         output = self.take(outputs[0], "verifier output") if outputs else ""
         return VerifierResult(outcome, rewards, output, self._exception())
