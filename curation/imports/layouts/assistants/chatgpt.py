@@ -1,15 +1,15 @@
 """Conversations that ChatGPT exports: a tree of messages, of which the branch that ends at `current_node` was shown."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from curation.imports.layouts.account import DocumentReading, Fields
-from curation.imports.layouts.branch import branch_to
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
 from curation.imports.sources.rows import RowRefused
 
+N = TypeVar("N")
 NAME = "ChatGPT conversation"
 # Other files of an export, also of one of Claude, beside the one or several with its conversations.
 BESIDE = frozenset(
@@ -98,6 +98,18 @@ def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
             raise RowRefused("current_node names no message of mapping, which has several branches")
         [last] = leaves
     return branch_to(nodes, last, lambda node: node.get("parent"))
+
+
+def branch_to(nodes: Mapping[str, N], last: object, parent_of: Callable[[N], object]) -> list[str]:
+    """Return the names of the nodes of a tree from the root to `last`, which a person saw last. Raises `RowRefused` for
+    a circle."""
+    above: dict[str, None] = {}
+    while isinstance(last, str) and last in nodes:
+        if last in above:
+            raise RowRefused(f"the messages are no tree: {last[:60]} is above itself")
+        above[last] = None
+        last = parent_of(nodes[last])
+    return [*reversed(above)]
 
 
 def _message(given: Json, path: str, fields: Fields) -> Json | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
-from curation.imports.layouts.branch import branch_to
+from curation.imports.layouts.assistants.chatgpt import branch_to
 from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
