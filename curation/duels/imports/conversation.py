@@ -11,7 +11,7 @@ from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.read import has_conversation, read_row
 from curation.imports.layouts.session import AgentSession, Json, Step
 from curation.imports.sources.rows import RowRefused
-from judging.messages import Message
+from judging.messages import Message, content_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,12 @@ def written(steps: Sequence[Step], positions: Sequence[int]) -> tuple[list[Messa
         starts.append(len(messages))
         messages += messages_of(step)
     return messages, [starts[position] for position in positions]
+
+
+def length_of(message: Message) -> int:
+    """Return the characters of a message's text."""
+    content = message["content"]
+    return len(content if isinstance(content, str) else content_of(message))
 
 
 def first_asked(steps: Sequence[Step]) -> int:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import orjson
 
-from curation.duels.imports.conversation import Conversation
+from curation.duels.imports.conversation import Conversation, length_of
 from curation.duels.models import Prompt, PromptText, Session
 from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
@@ -25,7 +25,7 @@ from curation.imports.row_kinds import ImportTarget
 from curation.projects.models import Project
 from curation.samples.scans import scan_texts
 from curation.web.ids import KeyList
-from judging.messages import Message, content_of
+from judging.messages import Message
 from judging.scan.scan import texts_of
 
 
@@ -179,7 +179,7 @@ def _running_sizes(messages: Sequence[Message]) -> list[int]:
     sizes, total = [], 0
     for message in messages:
         sizes.append(total)
-        total += len(content_of(message))
+        total += length_of(message)
         if "tool_calls" in message:
             total += len(orjson.dumps(message["tool_calls"]))
     return sizes

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.conversation import Conversation
+from curation.duels.imports.conversation import Conversation, length_of
 from curation.duels.imports.logs import LogDocument, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import SamplingPlan, order_in_block, pick_turns
@@ -18,7 +18,7 @@ from curation.projects.settings.data import CHAT, TURNS
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from judging.answers.facts import acts
-from judging.messages import content_of, message_text
+from judging.messages import message_text
 
 # Rows by which the kind of data is recognised.
 LOOKED_AT = 50
@@ -85,7 +85,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations
-        return sum(len(content_of(message)) for one in conversations for message in one.messages)
+        return sum(length_of(message) for one in conversations for message in one.messages)
 
     def write(self, target: ImportTarget, entries: list[TurnRow]) -> dict[str, int]:
         target.read_as(entry.document.layout for entry in entries)
