@@ -104,8 +104,8 @@ def write_sessions(target: ImportTarget, rows: Sequence[HashedRow]) -> dict[str,
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
 PROMPT_FIELDS = (
-    *("id", "project", "run", "imported_again", "source", "row_offset", "turn_index", "instance_id"),
-    *("repo", "tokens", "content_hash", "created_at"),
+    *("project", "run", "imported_again", "created_at", "id", "source", "row_offset", "turn_index", "instance_id"),
+    *("repo", "tokens", "content_hash"),
 )
 
 
@@ -191,28 +191,14 @@ def _write(target: ImportTarget, batch: Sequence[_New]) -> None:
     scan_texts(text for row in rows for text in texts_of(row.conversation.messages))
     sessions = write_sessions(target, rows)
     ids = reserve_ids(Prompt, len(batch))
-    project, run, now = target.run.project_id, target.run.pk, now_value()
-    insert_rows(
-        Prompt,
-        PROMPT_FIELDS,
-        [
-            (
-                pk,
-                project,
-                run,
-                False,
-                new.source,
-                new.row.offset,
-                new.row.conversation.start + new.turn,
-                new.row.conversation.instance_id,
-                new.row.conversation.repo,
-                new.tokens,
-                new.row.hashes[new.turn],
-                now,
-            )
-            for pk, new in zip(ids, batch, strict=True)
-        ],
-    )
+    same = (target.run.project_id, target.run.pk, False, now_value())
+    turns = []
+    for pk, (source, row, turn, tokens) in zip(ids, batch, strict=True):
+        one = row.conversation
+        turns.append(
+            (*same, pk, source, row.offset, one.start + turn, one.instance_id, one.repo, tokens, row.hashes[turn])
+        )
+    insert_rows(Prompt, PROMPT_FIELDS, turns)
     insert_rows(
         PromptText,
         ("prompt", "session", "at", "reference"),

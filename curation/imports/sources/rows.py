@@ -41,6 +41,11 @@ class BadRow:
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
+def too_long(longest: int, noun: str = "row") -> str:
+    """Return the reason of a row of more than `longest` bytes."""
+    return f"longer than {longest // 1024 // 1024} MB (the server's limit for one {noun})"
+
+
 class SourceReader(Protocol):
     """An open source, read with no more than a row (text) or a small block of rows (Parquet) in memory."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from curation.imports.layouts.account import DocumentReading, Fields
+from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.session import (
     AgentSession,
@@ -18,7 +19,6 @@ from curation.imports.layouts.session import (
     agent_of,
 )
 from curation.imports.sources.rows import RowRefused
-from curation.web.text.storable import parse_inner
 
 NAME = "SWE-agent trajectory"
 AGENT = "SWE-agent"
@@ -122,9 +122,5 @@ def _message(entry: Any, index: int, fields: Fields) -> Json:
 
 def _object(value: Any) -> Json:
     """Return an object, which may be JSON text."""
-    if isinstance(value, str):
-        try:
-            value = parse_inner(value)
-        except ValueError:
-            return {}
-    return value if isinstance(value, dict) else {}
+    found = decoded(value)
+    return found if isinstance(found, dict) else {}

@@ -49,10 +49,7 @@ _OUTPUT_TOKENS = (
 )
 # Names of attributes are read to this depth; deeper values are part of them.
 _DEPTH = 2
-
-
-def fits(document: Mapping[str, Any]) -> bool:
-    return is_trace(document)
+fits = is_trace
 
 
 def read(document: Mapping[str, Any]) -> DocumentReading:
