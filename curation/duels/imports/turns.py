@@ -1,8 +1,7 @@
 """Import agent turns: each row is a conversation, and its assistant messages become prompts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -34,8 +33,7 @@ class TurnOptions(SessionOptions):
     turns_per_row: int | None = Field(None, ge=1, le=10_000, description="Most turns of one row.")
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRow:
+class TurnRow(NamedTuple):
     """The conversations of a row, and the turns to import: indexes of messages, counted over all of its
     conversations."""
 

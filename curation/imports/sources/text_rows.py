@@ -3,8 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import orjson
 
@@ -18,8 +17,7 @@ REMEMBERED_EVERY = 256
 _SPEAKER = {"role", "from"}
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(NamedTuple):
     """The bytes of one record, or why it is refused; an empty text is a blank line."""
 
     offset: int

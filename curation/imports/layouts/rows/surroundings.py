@@ -1,8 +1,7 @@
 """What a row says about its messages: where they come from, how the run ended, and which agent and model ran."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.rows.columns import inside, is_number_as_text, truth_as_text
@@ -47,8 +46,7 @@ _ANSWERED = ("total_output_tokens", "output_tokens", "total_completion_tokens", 
 _SECONDS = ("duration_seconds", "total_time", "elapsed_seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     agent: Json
     origin: SessionOrigin
     verdict: VerifierResult
