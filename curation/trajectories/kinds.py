@@ -13,7 +13,7 @@ from curation.runs.workers.sandbox_report import require_sandbox
 from curation.samples.list.queries import review_steps
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.harbor import require_harbor
-from curation.scenarios.gate.run_section import TEMPLATE, gate_section
+from curation.scenarios.gate.kind import TEMPLATE, gate_section
 from curation.scenarios.models import Family
 from curation.trajectories.attack.stage import attack_figures, attack_stages, episodes_of
 from curation.trajectories.filters import TrajectoryFilter

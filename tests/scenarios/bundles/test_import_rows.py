@@ -14,7 +14,7 @@ from curation.imports.pages.preview import preview
 from curation.projects.models import AuditEntry, Project
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.files import file_name, files_of, zip_archive
-from curation.scenarios.bundles.upsert import upsert_bundles
+from curation.scenarios.bundles.save import upsert_bundles
 from curation.scenarios.models import Scenario, ScenarioAxis
 from tests.factories import BUNDLE, make_project, make_scenario
 from tests.imports.bringing import as_lines, bad_rows, bring, upload

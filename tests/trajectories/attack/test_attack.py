@@ -14,7 +14,7 @@ from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
 from curation.runs.models import Item
-from curation.scenarios.gate.run_section import gate_section
+from curation.scenarios.gate.kind import gate_section
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
