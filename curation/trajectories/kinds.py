@@ -27,7 +27,7 @@ from curation.trajectories.pages.run_section import (
     replay_section,
     rollout_section,
 )
-from curation.trajectories.pairs import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
+from curation.trajectories.pairs import PairStage, pair_figures, scenarios_to_pair, tasks_to_pair
 from curation.trajectories.params import (
     AttackParams,
     PairParams,
@@ -366,9 +366,8 @@ class PairsRun(Kind[PairParams]):
             raise Invalid.at("params.filter", detail, code="no_trajectories")
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
-        batches = batches_of(scenarios_with_both(project, params))
-        of_tasks = batches_of(tasks_with_both(project, params))
-        return Estimate(items=len(batches) + len(of_tasks), notes=("No model is called.",))
+        batches = len(scenarios_to_pair(project, params)) + len(tasks_to_pair(project, params))
+        return Estimate(items=batches, notes=("No model is called.",))
 
     def finish(self, run: Run, params: PairParams) -> Json:
         return pair_figures(run)
