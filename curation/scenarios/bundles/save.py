@@ -23,7 +23,6 @@ class SavedBundle:
     """`changed` is False if the scenario already had this bundle; then nothing was written."""
 
     scenario: Scenario
-    created: bool
     changed: bool
 
 
@@ -45,7 +44,7 @@ def save_scenario(
         if scenario is None:
             row = _named(project, bundle, lambda: _create(project, [bundle], run)[0])
             _log(project, user, row, "scenario.create")
-            saved = SavedBundle(row, created=True, changed=True)
+            saved = SavedBundle(row, changed=True)
         else:
             saved = replace_bundle(project, scenario, bundle, user=user, run=run, seen_version=seen_version)
         if saved.changed:
@@ -73,10 +72,10 @@ def replace_bundle(
     if seen_version is not None and seen_version != row.version:
         raise Stale.version(seen_version, row.version)
     if row.bundle_sha256 == bundle.sha256:
-        return SavedBundle(row, created=False, changed=False)
+        return SavedBundle(row, changed=False)
     _named(project, bundle, lambda: _update(row, bundle, run))
     _log(project, user, row, "scenario.update")
-    return SavedBundle(row, created=False, changed=True)
+    return SavedBundle(row, changed=True)
 
 
 def delete_scenario(*, access: Access, scenario: Scenario) -> None:
