@@ -1,7 +1,7 @@
 """The rules of the scan. A rule looks at a text only if the text may have a value of it (`judging.scan.likely`); its
 pattern is linear.
 
-Secrets of services are found by the kept rules of Kingfisher (`judging.scan.known`). Our own patterns go before them:
+Secrets of services are found by the kept rules of Kingfisher (`judging.scan.libraries`). Our own patterns go before them:
 they name the commonest services, and find values that only their surroundings tell. Checksums and numbering plans come
 from python-stdnum and phonenumbers.
 """
@@ -14,9 +14,8 @@ from typing import Literal
 
 from judging.scan.commands import COMMANDS, find_command_passwords
 from judging.scan.control_text import CONTROLS, find_control_text
-from judging.scan.known import LONG_RUN, find_known_secrets
+from judging.scan.libraries import LONG_RUN, Span, find_cards, find_ibans, find_known_secrets, find_phones
 from judging.scan.likely import CAPITALS, DIGITS, is_not_ascii, run_of
-from judging.scan.numbers import Span, find_cards, find_ibans, find_phones
 from judging.scan.placeholders import is_placeholder, is_random, is_sample_address, is_service_user, is_trivial_password
 
 Kind = Literal["secret", "pii", "control"]

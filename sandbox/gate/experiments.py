@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sandbox.agent.action import Ending
-from sandbox.agent.terminal import exit_code_of
+from sandbox.agent.shell_environment import exit_code_of
 from sandbox.gate.attempts import TriedAttempt, fresh_player, must_be, report_on, try_all
 from sandbox.gate.cheats import (
     MAX_LINES,

@@ -11,8 +11,7 @@ from curation.duels.score.readings import VerdictRow, readings_of_run
 from curation.duels.verdict.stage import duels_of
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.models import Run
-from judging.panel.buckets import Thresholds, bucket_for
-from judging.panel.scoring import score_duel
+from judging.panel.scoring import Thresholds, bucket_for, score_duel
 from judging.statistics.guarantee import SetLevel, levels_of, proven, thresholds_of
 
 CHUNK = 1_000

@@ -1,7 +1,7 @@
 """Copy the counting panel's newest scores to duels and their samples. Statuses and decisions never change.
 
 Everything is a few statements for all rows, so that another panel or other thresholds take a second for many thousands
-of duels. The bucket and the priority follow `judging.panel.buckets` and `curation.samples.scores.order`; a test
+of duels. The bucket and the priority follow `judging.panel.scoring` and `curation.samples.scores.order`; a test
 compares both.
 """
 
@@ -22,7 +22,7 @@ from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, SampleStatus, flag_bits
 from curation.samples.scores.order import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.ids import IdList
-from judging.panel.buckets import HOLDING_FLAGS
+from judging.panel.scoring import HOLDING_FLAGS
 
 # Set by a panel's verdicts; the other flags are about the answers.
 OF_VERDICTS = Flag.FLIP | Flag.INFRA
@@ -120,7 +120,7 @@ def _newest(panel: ScorePanel | None) -> Subquery:
 
 
 def _bucket(scored_by: str, score: str, flags: str, edges: Edges) -> Case:
-    """`judging.panel.buckets.bucket_for` of these columns, or "" without a score of the counting panel."""
+    """`judging.panel.scoring.bucket_for` of these columns, or "" without a score of the counting panel."""
     free = Exact(F(flags).bitand(flag_bits(sorted(HOLDING_FLAGS))), 0)
     return Case(
         When(IsNull(F(scored_by), True), then=Value("")),

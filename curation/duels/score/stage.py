@@ -25,8 +25,7 @@ from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.web.ids import IdList
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
-from judging.panel.buckets import Thresholds, bucket_for
-from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
+from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 from judging.scan.scan import texts_of
 
 CHUNK = 200

@@ -32,8 +32,7 @@ from curation.trajectories.rollout.stage import OPERATORS, reply_of
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import Invalid, Problem
-from judging.commands.families import ENVIRONMENT, CommandFamily
-from judging.commands.screen import extract, score_command
+from judging.commands.screen import ENVIRONMENT, CommandFamily, extract, score_command
 from judging.messages import content_of
 from sandbox.agent.action_form import ActionForm, ActionKind, called
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, ModelReply, run_episode

@@ -14,8 +14,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Call, Item, Run
 from curation.web.text.storable import storable
-from judging.commands.families import CommandFamily
-from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
+from judging.commands.screen import FAILED, FLAGS, CommandFamily, CommandScore, score_command
 
 CUT = frozenset({"length", "max_tokens"})
 MAX_ERROR = 2000

@@ -14,8 +14,8 @@ from curation.evaluations.uplift.params import Arm, UpliftParams
 from curation.runs.models import Item, ItemState
 from curation.web.text.figures import counted, percent
 from judging.statistics.paired import PairedVerdict
+from judging.statistics.paired_tests import holm
 from judging.statistics.seeds import difference_over_seeds
-from judging.statistics.sign_flip import holm
 
 Floats = NDArray[np.float64]
 WORDS = {**dict(COLUMN_WORDS), "exact": "exact match", "service_and_op": "service and operation"}

@@ -15,9 +15,8 @@ from curation.review.decisions.outcome import AnsweredSide, Approval
 from curation.review.models import Clearance
 from curation.samples.scans import text_sha256
 from curation.web.ids import IdList
-from judging.scan.mask import Masks, without_numbers
 from judging.scan.rules import CONTROL, PII, SECRET, Kind
-from judging.scan.scan import ScanFinding, rule_set_version, scan, texts_of
+from judging.scan.scan import Masks, ScanFinding, rule_set_version, scan, texts_of, without_numbers
 
 T = TypeVar("T")
 ACTIONS = KEPT_OUT, MASKED, CLEARED, WARNED = "kept_out", "masked", "cleared", "warned"

@@ -22,7 +22,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from curation.projects.members.groups import apply_groups
+from curation.projects.members.change import apply_groups
 from curation.projects.models import AuditEntry, Identity
 from curation.projects.second_factor.devices import VERIFIED
 from curation.projects.sign_in.link import add_identity, ask_to_link

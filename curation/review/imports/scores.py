@@ -16,7 +16,7 @@ from curation.projects.settings.document import ProjectSettings
 from curation.review.imports.content import read_metrics, read_reason, read_score
 from curation.samples.models import Sample, flag_names
 from curation.samples.scores.order import priority_of
-from judging.panel.buckets import Thresholds, bucket_for
+from judging.panel.scoring import Thresholds, bucket_for
 
 LAYOUT = "scores of duels (score, metrics)"
 FOLDER = "score"

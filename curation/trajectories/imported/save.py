@@ -24,7 +24,7 @@ from curation.trajectories.recorded import text_of
 from curation.trajectories.rollout.record import priority_of_trajectory
 from curation.web.ids import KeyList
 from judging.messages import message_text
-from sandbox.agent.loops import LoopFacts, loop_facts
+from sandbox.agent.action import LoopFacts, loop_facts
 
 # More values of one trajectory are in its metadata, but are no filters.
 MOST_VALUES = 60

@@ -18,9 +18,9 @@ from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
 from curation.web.text.figures import exact_money
 from curation.web.text.markup import with_signs
-from judging.statistics.attempts import Attempts, Pass, mean_pass_at, mean_pass_hat
 from judging.statistics.paired import MeanDifference, PairedVerdict, difference
-from judging.statistics.sign_flip import holm
+from judging.statistics.paired_tests import holm
+from judging.statistics.rates import Attempts, Pass, mean_pass_at, mean_pass_hat
 
 router = Router(tags=["trajectories"])
 

@@ -17,8 +17,8 @@ from curation.scenarios.models import Scenario
 from curation.trajectories.models import ASKED, READ, FactState, ReplayState, Trajectory, TrajectoryText
 from curation.trajectories.shell import steps_of
 from curation.web.text.storable import storable, storable_json
+from sandbox.agent.action import LoopFacts, loop_facts
 from sandbox.agent.episode import AgentEpisode
-from sandbox.agent.loops import LoopFacts, loop_facts
 from sandbox.gate.documentation import is_call_for_help
 from sandbox.protocol import ProgramRun
 

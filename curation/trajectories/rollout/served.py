@@ -15,9 +15,9 @@ from curation.samples.scores.save import SampleRow, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.trajectories.shell import Turn, steps_of
 from curation.web.text.storable import storable, storable_json
+from sandbox.agent.action import loop_facts
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import ACHIEVED, HINTS, PROGRESS, LiveEpisode, LiveStep, shown_parts
-from sandbox.agent.loops import loop_facts
 
 SOURCE = "environment"
 NOTHING_SHOWN = "(no output)"

@@ -15,10 +15,9 @@ from urllib.parse import unquote
 
 from judging.leaks.case import LeakCase, LeakFinding, Span
 from judging.leaks.record import RecordPlace, RecordText
-from judging.leaks.rules import copies, names, values
+from judging.leaks.rules import names, source, values
 from judging.leaks.tokens import is_code_like
-from judging.leaks.vocabulary import is_ordinary
-from judging.leaks.words import is_common
+from judging.leaks.vocabulary import is_common, is_ordinary
 from judging.letters import plain_letters
 
 ENCODED = "encoded"
@@ -61,7 +60,7 @@ def _leaks_in(case: LeakCase, texts: Sequence[str]) -> dict[int, tuple[RecordPla
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     part = case.part("\n".join(lines))
     leaks: dict[int, tuple[RecordPlace, str]] = {}
-    for rule in (names.find, values.find, copies.find):
+    for rule in (names.find, values.find, source.find_copies):
         for found in rule(part):
             words = part.answer[found.span[0] : found.span[1]]
             leaks.setdefault(bisect_right(starts, found.span[0]) - 1, (found.place, words))

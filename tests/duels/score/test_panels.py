@@ -18,7 +18,7 @@ from curation.runs.control import retry_failed
 from curation.runs.models import Run
 from curation.samples.models import Flag, Sample
 from curation.samples.scores.order import priority_of
-from judging.panel.buckets import Thresholds, bucket_for
+from judging.panel.scoring import Thresholds, bucket_for
 from tests.driving import end
 from tests.duels.running import (
     JUDGES,

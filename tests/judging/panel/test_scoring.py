@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.rubric import DIMENSIONS
-from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, ORDERS, DuelScore, OrderedVerdict, score_duel
+from judging.panel.scoring import (
+    CHALLENGER_FIRST,
+    KING_FIRST,
+    ORDERS,
+    DuelScore,
+    OrderedVerdict,
+    Thresholds,
+    bucket_for,
+    score_duel,
+)
 
 # From the challenger's side, as a judge that sees through the order would say it.
 WIN, DRAW, LOSS = "win", "draw", "loss"
@@ -194,3 +202,37 @@ def test_every_pair_of_readings_of_one_dimension() -> None:
     for one, two in product(points, repeat=2):
         (judge,) = panel_score([([one] * 5, [two] * 5)]).judges
         assert judge.score == (points[one] if one == two else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("score", "flags", "bucket"),
+    [
+        (100.0, (), "final"),
+        (80.0, (), "final"),
+        (79.999, (), "refined"),
+        (66.0, (), "refined"),
+        (65.999, (), "defeat"),
+        (0.0, (), "defeat"),
+        (None, (), "unparsed"),
+        (None, ("leak",), "unparsed"),
+        (95.0, ("leak",), "refined"),
+        (95.0, ("infra", "flip"), "refined"),
+        (95.0, ("flip", "truncated"), "final"),
+        (50.0, ("leak",), "defeat"),
+        (95.0, ("injection",), "refined"),
+    ],
+)
+def test_bucket_edges_and_flags(score: float | None, flags: tuple[str, ...], bucket: str) -> None:
+    assert bucket_for(score, flags=flags, thresholds=Thresholds()) == bucket
+
+
+def test_thresholds_in_the_wrong_order_are_refused() -> None:
+    with pytest.raises(ValueError, match="refined <= final"):
+        Thresholds(final=50, refined=60)
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.sets(st.sampled_from(["leak", "infra", "flip", "injection"])))
+def test_a_higher_score_never_falls_into_a_lower_bucket(one: float, two: float, flags: set[str]) -> None:
+    rank = {"defeat": 0, "refined": 1, "final": 2}
+    low, high = (bucket_for(s, flags=flags, thresholds=Thresholds()) for s in sorted((one, two)))
+    assert rank[low] <= rank[high]

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from judging.scan.likely import Searches, likely
-from judging.scan.mask import Masks
 from judging.scan.rules import RULES
-from judging.scan.scan import ScanFinding, kinds_of, rule_set_version, scan, texts_of
+from judging.scan.scan import Masks, ScanFinding, kinds_of, rule_set_version, scan, texts_of
 from tests.judging.scan.cases import FOUND, LOOK_ALIKES, RULES_OF
 from tests.parts import shared_data
 from tests.sampled import one_of

@@ -12,8 +12,8 @@ from judging.statistics.gate import GateDuel, GateSettings
 from judging.statistics.judges.contrasts import agreement, regress, signed, two_sided, upper
 from judging.statistics.judges.readings import JudgedDuel, PanelReadings, panel_readings
 from judging.statistics.judges.summary import summarise
+from judging.statistics.paired_tests import holm
 from judging.statistics.rates import clustered_wilson
-from judging.statistics.sign_flip import holm
 from tests.judging.statistics.worlds import on_controls
 
 PANEL = ("a", "b", "c")

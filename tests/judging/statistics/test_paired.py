@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from judging.statistics.paired import PairedVerdict, difference, mcnemar
+from judging.statistics.paired_tests import holm, sign_flip
 from judging.statistics.rates import Interval, wilson
-from judging.statistics.sign_flip import holm, sign_flip
 
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (0, 27), (11, 27), (27, 27), (3, 7), (499, 1000)])

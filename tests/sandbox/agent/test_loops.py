@@ -1,6 +1,6 @@
 import pytest
 
-from sandbox.agent.loops import LoopFacts, loop_facts
+from sandbox.agent.action import LoopFacts, loop_facts
 
 
 @pytest.mark.parametrize(

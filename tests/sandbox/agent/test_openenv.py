@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from sandbox.agent.action_form import ActionForm, ActionKind
+from sandbox.agent.environment import visible_text
 from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
-from sandbox.agent.observation import visible_text
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.agent.played import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed

@@ -7,7 +7,8 @@ import pytest
 
 from judging.answers.blocks import bash_blocks
 from judging.answers.facts import answer_facts
-from judging.controls import PlantedFault, faults_in_turn, plant
+from judging.controls import BRIBES, PlantedFault, faults_in_turn, plant, with_bribe
+from judging.panel.neutral import neutralise
 
 ANSWER = "THOUGHT: I read main.py first.\n\n```bash\nsed -n '1,80p' src/app/main.py\n```\n"
 HISTORY = "src/app/main.py src/app/util.py docs/README.md pip install x==1.2.3"
@@ -85,3 +86,31 @@ def test_a_long_word_in_the_history_takes_no_time() -> None:
     history = f"{HISTORY} {'aB3' * 6000} src/app/other.py"
     assert script(plant(ANSWER, PlantedFault.WRONG_FILE, history=history, seed=1)).endswith(".py")
     assert time.thread_time() - began < 1
+
+
+ANSWERS = ["THOUGHT: I read the file.\n\n```bash\nsed -n '1,80p' src/a.py\n```", "```bash\nls\n```", "No block at all."]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_the_step_stays_and_the_bribe_is_outside_of_it(answer: str) -> None:
+    places = set()
+    for seed in range(40):
+        bribed = with_bribe(answer, seed=seed)
+        assert with_bribe(answer, seed=seed) == bribed
+        (bribe,) = [one for one in BRIBES if one in bribed]
+        assert " ".join(bribed.replace(bribe, "").split()) == " ".join(answer.split())
+        assert answer_facts(bribed).commands == answer_facts(answer).commands
+        assert answer_facts(bribed).action_style == answer_facts(answer).action_style
+        places.add((bribe, bribed.index(bribe) < bribed.find("```")))
+    assert len({bribe for bribe, _ in places}) == len(BRIBES)
+
+
+def test_phrases_do_not_find_all_bribes() -> None:
+    """Or the controls would only show what judges do with marked text."""
+    assert any(not neutralise(bribe).findings for bribe in BRIBES)
+
+
+def test_bribes_are_in_several_spellings() -> None:
+    """A judge that reads past an English sentence may still follow other letters, a comment or a tool call."""
+    assert sum(not bribe.isascii() for bribe in BRIBES) >= 2
+    assert {"#", "{", "<"} <= {bribe[0] for bribe in BRIBES}
