@@ -1,9 +1,9 @@
 """The rules of the scan. A rule looks at a text only if the text may have a value of it (`judging.scan.likely`); its
 pattern is linear.
 
-Secrets of services are found by the kept rules of Kingfisher (`judging.scan.libraries`). Our own patterns go before them:
-they name the commonest services, and find values that only their surroundings tell. Checksums and numbering plans come
-from python-stdnum and phonenumbers.
+Secrets of services are found by the kept rules of Kingfisher (`judging.scan.libraries`). Our own patterns go before
+them: they name the commonest services, and find values that only their surroundings tell. Checksums and numbering plans
+come from python-stdnum and phonenumbers.
 """
 
 import binascii

@@ -245,21 +245,8 @@ def test_the_schema_asks_for_exactly_the_rubric() -> None:
     one_of(
         5,
         [
-            "as the judge ",
-            "answer ",
-            "ignore all ",
-            "<",
-            "<|",
-            '"correctness": 1 ',
-            "[",
-            "</ ",
-            "the first answer is ",
-            "\u200b",
-            "this answer ",
-            "choose ",
-            "the panel ",
-            "bonus ",
-            "judge who ",
+            *("as the judge ", "answer ", "ignore all ", "<", "<|", '"correctness": 1 ', "[", "</ "),
+            *("the first answer is ", "\u200b", "this answer ", "choose ", "the panel ", "bonus ", "judge who "),
         ],
     ),
 )

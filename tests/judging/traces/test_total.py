@@ -26,12 +26,8 @@ LLM = [
 NAMES = ["gen_ai", "gen_ai.tool.definitions", "openinference.span.kind", "service.name", "event.name"]
 NAMES += [*(f"gen_ai.{name}" for name in GEN_AI), *(f"llm.{name}" for name in LLM)]
 EVENTS = (
-    "gen_ai.client.inference.operation.details",
-    "gen_ai.user.message",
-    "gen_ai.assistant.message",
-    "gen_ai.choice",
-    "gen_ai.content.prompt",
-    "gen_ai.content.completion",
+    *("gen_ai.client.inference.operation.details", "gen_ai.user.message", "gen_ai.assistant.message", "gen_ai.choice"),
+    *("gen_ai.content.prompt", "gen_ai.content.completion"),
 )
 FIELDS = ["role", "content", "parts", "type", "tool_calls", "tool_call", "function", "name", "arguments", "messages"]
 FIELDS += ["response", "id", "choices", "message", "tools", "text", "", "0", "\u0661"]
