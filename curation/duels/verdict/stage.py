@@ -152,7 +152,7 @@ def _verdict(run: Run, panel: Panel, figures: _Figures | None, controls: Mapping
         "opponent": opponent and opponent._asdict(),
         **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings, controls=controls)),
         "buckets": figures.buckets,
-        "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
+        "lengths": mean_lengths(winners=figures.winners, losers=figures.losers),
     }
 
 

@@ -77,8 +77,8 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
         seen_version(request, project.version)
         if body.archived is False:
             access = replace(access, project=archive_project(access=access, archived=False))
-        changed = change_project(access=access, name=body.name, guidelines=body.guidelines, settings=body.settings)
-        project = archive_project(access=access, archived=True) if body.archived else changed.project
+        project, _ = change_project(access=access, name=body.name, guidelines=body.guidelines, settings=body.settings)
+        project = archive_project(access=access, archived=True) if body.archived else project
     set_etag(response, project.version)
     return s.ProjectOut.alone(project)
 

@@ -169,6 +169,6 @@ def _preview(
 
 
 def _save_settings(request: HttpRequest, access: Access, patch: dict[str, Json], seen_version: int) -> HttpResponse:
-    changed = change_project(access=access, settings=patch, seen_version=seen_version)
-    messages.success(request, f"Saved. {counted(len(changed.settings), 'setting')} changed.")
+    _, changed = change_project(access=access, settings=patch, seen_version=seen_version)
+    messages.success(request, f"Saved. {counted(len(changed), 'setting')} changed.")
     return redirect("settings-rules", access.project.slug)

@@ -10,6 +10,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,14 +37,19 @@ def read_records(name: str = "kind_records.jsonl") -> dict[str, tuple[PullReques
 
 
 def read_cases(split: str, name: str = "kind_cases.jsonl", records_name: str = "kind_records.jsonl") -> list[Labelled]:
-    records = read_records(records_name)
-    cases = []
+    return [case for of, case in linted(name, records_name) if split in (of, "all")]
+
+
+@cache
+def linted(name: str, records_name: str) -> list[tuple[str, Labelled]]:
+    """All cases of a file with their splits."""
+    records, found = read_records(records_name), []
     for line in (FOLDER / name).read_text("utf-8").splitlines():
         case = json.loads(line)
-        if split in (case["split"], "all"):
-            record, history = records[case["record"]]
-            cases.append((case["kind"], case["label"] == "leak", lint_leaks(case["answer"], history, record)))
-    return cases
+        record, history = records[case["record"]]
+        report = lint_leaks(case["answer"], history, record)
+        found.append((case["split"], (case["kind"], case["label"] == "leak", report)))
+    return found
 
 
 def read_by_second_reader(name: str) -> list[bool]:
