@@ -7,7 +7,7 @@ from django.urls import reverse
 from curation.duels.score.counting import copy_scores, moves
 from curation.duels.score.models import ScorePanel
 from curation.projects.models import Project
-from curation.projects.settings.dependents import Dependent, DependentLink, ExpectedMove, MissingName
+from curation.projects.settings.dependents import Dependent, DependentLink, ExpectedMove, MissingOut
 from curation.projects.settings.document import ProjectSettings
 
 PATHS = frozenset({"thresholds.final", "thresholds.refined", "panel.counting"})
@@ -16,11 +16,11 @@ PATHS = frozenset({"thresholds.final", "thresholds.refined", "panel.counting"})
 class CountingScores(Dependent):
     """Samples follow the counting panel and the thresholds."""
 
-    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingName]:
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
         named = settings.panel.counting
         if not named or ScorePanel.objects.filter(project=project, digest=named).exists():
             return []
-        return [MissingName("panel.counting", f"panel {named}")]
+        return [MissingOut("panel.counting", f"panel {named}")]
 
     def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[ExpectedMove]:
         if not PATHS.intersection(changed):
