@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from curation.notifications.notify import unread_count
 from curation.projects.access import Access, may_create_projects, open_to
 from curation.projects.models import Project
-from curation.projects.preferences.keys import pressed_keys
+from curation.projects.preferences.change import pressed_keys
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu

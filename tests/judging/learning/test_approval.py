@@ -8,9 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from judging.learning.approval import Model, TooFewGroups, fit
+from judging.learning.approval import Fact, FactColumns, Model, TooFewGroups, fit
 from judging.learning.clusters import Space
-from judging.learning.facts import Fact, FactColumns
 
 
 @dataclass
