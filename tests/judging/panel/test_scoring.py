@@ -102,11 +102,8 @@ def test_orders_that_disagree_make_a_draw_and_are_kept_as_a_flip(
 
 
 def test_unparsed_is_missing_and_never_a_loss() -> None:
-    verdicts = [
-        *both_orders("a", [WIN] * 5),
-        make_verdict("b", KING_FIRST, [LOSS] * 5),
-        OrderedVerdict("b", CHALLENGER_FIRST, None),
-    ]
+    lost, unparsed = make_verdict("b", KING_FIRST, [LOSS] * 5), OrderedVerdict("b", CHALLENGER_FIRST, None)
+    verdicts = [*both_orders("a", [WIN] * 5), lost, unparsed]
     strict = score_duel(verdicts, panel=["a", "b"])
     assert (strict.score, strict.parsed, strict.metrics) == (None, False, {})
     assert [judge.judge for judge in strict.judges] == ["a"], "the judge that parsed is still shown"
@@ -125,12 +122,8 @@ def test_rescoring_with_fewer_judges_ignores_the_others() -> None:
 
 
 def test_the_last_parsed_retry_counts() -> None:
-    verdicts = [
-        OrderedVerdict("a", KING_FIRST, None),
-        *both_orders("a", [WIN] * 5),
-        OrderedVerdict("a", KING_FIRST, None),
-    ]
-    assert score_duel(verdicts, panel=["a"]).score == 100.0
+    unparsed = OrderedVerdict("a", KING_FIRST, None)
+    assert score_duel([unparsed, *both_orders("a", [WIN] * 5), unparsed], panel=["a"]).score == 100.0
 
 
 def test_weights_move_the_score_but_not_the_metrics() -> None:
@@ -149,12 +142,8 @@ def test_weights_that_make_no_sense_are_refused(weights: dict[str, float]) -> No
 
 
 def test_questions_that_make_no_sense_are_refused() -> None:
-    for panel, orders, min_judges in (
-        ([], ORDERS, None),
-        (["a", "a"], ORDERS, None),
-        (["a"], ["sideways"], None),
-        (["a"], ORDERS, 0),
-    ):
+    asked = [([], ORDERS, None), (["a", "a"], ORDERS, None), (["a"], ["sideways"], None), (["a"], ORDERS, 0)]
+    for panel, orders, min_judges in asked:
         with pytest.raises(ValueError, match=r"panel|orders|min_judges"):
             score_duel([], panel=panel, orders=orders, min_judges=min_judges)
     with pytest.raises(ValueError, match="values 0, 1 or 2"):
