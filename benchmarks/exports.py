@@ -111,7 +111,7 @@ def _fill(slug: str, rows: int, make: Callable[..., "list[Sample]"]) -> None:
     from django.db import transaction
 
     from curation.projects.models import Project
-    from curation.review.decisions.approve import name_approved_texts
+    from curation.review.decisions.outcome import name_approved_texts
     from curation.review.models import Decision
 
     project = Project.objects.create(slug=slug, name=slug)

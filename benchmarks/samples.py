@@ -26,9 +26,9 @@ from django.test import Client
 from curation.projects.models import Member, Project, Role
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleList
-from curation.samples.list.queries import sample_page
+from curation.samples.list.pages import sample_page
 from curation.samples.models import Sample, SampleKind
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import SampleRow, upsert_samples
 from curation.web.lists.keyset import encode_cursor
 
 Values = tuple[bool | int | float | str | datetime | None, ...]

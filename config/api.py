@@ -5,7 +5,7 @@ from curation.dashboard.overview.api import router as dashboard_router
 from curation.duels.judges.api import router as judges_router
 from curation.duels.pages.api import router as duels_router
 from curation.duels.prompts.api import router as prompts_router
-from curation.duels.reigns.api import router as reigns_router
+from curation.duels.reigns.resource import router as reigns_router
 from curation.duels.trials.resource import router as trials_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
@@ -20,7 +20,7 @@ from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
 from curation.imports.mappings import router as mappings_router
 from curation.imports.pages.api import router as imports_router
-from curation.labels.questions.resource import router as questions_router
+from curation.labels.questions import router as questions_router
 from curation.llm.endpoints.resource import router as llm_router
 from curation.notifications.api import router as notifications_router
 from curation.predictions.approval.resource import router as predictions_router
@@ -30,7 +30,7 @@ from curation.projects.preferences.api import router as preferences_router
 from curation.projects.sign_in.backend import AUTH
 from curation.review.api import router as review_router
 from curation.review.assignments.api import router as assignments_router
-from curation.review.flags.api import router as flags_router
+from curation.review.flags import router as flags_router
 from curation.review.guarantees.resource import router as guarantees_router
 from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router

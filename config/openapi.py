@@ -11,7 +11,8 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema, get_schema
 from ninja.operation import Operation
 
-from curation.web.http.responses import PROBLEM, WITHOUT_ETAG
+from curation.web.http.responses import WITHOUT_ETAG
+from curation.web.schemas import PROBLEM
 
 Json = dict[str, Any]
 REF = "#/components/schemas/"

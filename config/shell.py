@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from curation.notifications.notify import unread_count
 from curation.projects.access import Access, may_create_projects, open_to
 from curation.projects.models import Project
-from curation.projects.preferences.keys import pressed_keys
+from curation.projects.preferences.change import pressed_keys
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.list.saved_views import view_menu
@@ -180,7 +180,9 @@ def shell(request: HttpRequest) -> Context:
         context["unread"] = unread
         context["density"] = density
         context["may_create_projects"] = may_create_projects(user, [group for *_, group in rows])
-        context["preferences"] = orjson.dumps({"keys": pressed_keys(keys or {}), "tables": tables or {}}).decode()
+        context["preferences"] = orjson.dumps(
+            {"keys": pressed_keys(keys) if keys else {}, "tables": tables or {}}
+        ).decode()
         switched = _all_projects.all() if user.is_superuser else _own_projects.all(user=user.pk)
         context["projects"] = [{"slug": slug, "name": name} for slug, name in switched]
     return context | _in_project(request, access) if isinstance(access, Access) else context

@@ -23,14 +23,8 @@ if TYPE_CHECKING:
 # Attributes of spans and metrics. `url.path` is not one of them: the address of an invitation contains its secret.
 SENT = frozenset(
     {
-        *(
-            "http.request.method",
-            "http.route",
-            "http.response.status_code",
-            "url.scheme",
-            "server.address",
-            "server.port",
-        ),
+        *("http.request.method", "http.route", "http.response.status_code", "url.scheme", "server.address"),
+        "server.port",
         *("celery.action", "celery.state", "celery.task_name", "messaging.message.id", "messaging.destination", "task"),
         *("db.system.name", "db.operation.name", "error.type"),
         *("winnow.operation", "winnow.kind", "winnow.stage", "winnow.endpoint", "winnow.model"),
@@ -38,26 +32,12 @@ SENT = frozenset(
     }
 )
 OF_EVENT = (
-    "event_id",
-    "timestamp",
-    "platform",
-    "level",
-    "logger",
-    "transaction",
-    "server_name",
-    "release",
-    "environment",
+    *("event_id", "timestamp", "platform", "level", "logger", "transaction"),
+    *("server_name", "release", "environment"),
 )
 OF_FRAME = (
-    "filename",
-    "abs_path",
-    "function",
-    "module",
-    "lineno",
-    "pre_context",
-    "context_line",
-    "post_context",
-    "in_app",
+    *("filename", "abs_path", "function", "module", "lineno"),
+    *("pre_context", "context_line", "post_context", "in_app"),
 )
 # Loggers whose messages are constants with %s.
 OURS = ("config.", "curation.", "judging.", "sandbox.", "django.", "celery.")

@@ -12,18 +12,9 @@ SERVER = "winnow/server"
 SITE = ("config", "curation", "judging", "sandbox", "templates", "static", "docs", "manage.py", "gunicorn.conf.py")
 # What a source archive needs besides, to build the same wheel.
 BUILD = (
-    "deploy/wheel.py",
-    "requirements/agents.in",
-    "requirements/base.in",
-    "requirements/client.in",
-    "requirements/live.in",
-    "requirements/mcp.in",
-    "requirements/oidc.in",
-    "requirements/postgres.in",
-    "requirements/predict.in",
-    "requirements/s3.in",
-    "requirements/telemetry.in",
-    "requirements/train.in",
+    *("deploy/wheel.py", "requirements/agents.in", "requirements/base.in", "requirements/client.in"),
+    *("requirements/live.in", "requirements/mcp.in", "requirements/oidc.in", "requirements/postgres.in"),
+    *("requirements/predict.in", "requirements/s3.in", "requirements/telemetry.in", "requirements/train.in"),
 )
 
 

@@ -69,7 +69,7 @@ def test_a_decision_by_key(client: Client, me: Access, project: Project) -> None
             answer = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
         assert answer.status_code == 200
     assert Decision.objects.count() == 2
-    assert_within(counted, files=62, calls=710)
+    assert_within(counted, files=49, calls=680)
 
 
 def test_a_decision_by_rest(me: Access, project: Project) -> None:  # noqa: F811
@@ -78,7 +78,7 @@ def test_a_decision_by_rest(me: Access, project: Project) -> None:  # noqa: F811
         with trip() as counted:
             answer = client.post(f"/api/v1/samples/{sample.pk}/decisions", {"action": "approve"}, JSON, headers=headers)
         assert answer.status_code == 201
-    assert_within(counted, files=34, calls=280)
+    assert_within(counted, files=27, calls=270)
 
 
 def test_a_list_of_three_samples(client: Client, me: Access, project: Project) -> None:  # noqa: F811
@@ -88,7 +88,7 @@ def test_a_list_of_three_samples(client: Client, me: Access, project: Project) -
         with trip() as counted:
             answer = client.get(url("sample-list"))
         assert answer.status_code == 200
-    assert_within(counted, files=29, calls=270)
+    assert_within(counted, files=24, calls=265)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -101,4 +101,4 @@ def test_a_row_of_a_file_from_its_upload_to_the_row_of_an_export(me: Access, pro
             assert client.post(path, {"action": "approve"}, JSON, headers=headers).status_code == 201
             export = run_export(project, {"formats": ["sft-messages"]})
     assert len(rows(export, "sft-messages.train.jsonl")) == 2
-    assert_within(counted, files=126)
+    assert_within(counted, files=119)

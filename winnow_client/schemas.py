@@ -157,15 +157,11 @@ class ComparisonOut(Response):
     losses: list[dict[str, Any]]
 
 
-class ConclusionOut(Response):
-    model: str
-    verdict: str
-    weaknesses: list[str]
-    train: str
-    alike: bool
-    targets: list[dict[str, Any]]
-    generations: int
-    hours: float
+class TargetOut(Response):
+    metric: str
+    value: float
+    target: float
+    missing: float
 
 
 class ContaminatedSampleOut(Response):
@@ -631,6 +627,17 @@ class ExportsComparisonOut(Response):
     same: int
     reasons: dict[str, dict[str, int]]
     rows: list[ChangedRowOut]
+
+
+class ConclusionOut(Response):
+    model: str
+    verdict: str
+    weaknesses: list[str]
+    train: str
+    alike: bool
+    targets: list[TargetOut]
+    generations: int
+    hours: float
 
 
 class ContaminationOut(Response):

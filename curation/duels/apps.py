@@ -14,7 +14,7 @@ class DuelsConfig(AppConfig):
         from curation.duels.imports.turns import TurnKind
         from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, PromptsRun, RescoreRun
         from curation.duels.rubric import RubricWeights
-        from curation.duels.score.settings import CountingScores
+        from curation.duels.score.counting import CountingScores
         from curation.duels.trials.kind import TrialRun
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from django.urls import reverse
 
-from curation.duels.answers.spare import NONE, reader_note, settle_reader
+from curation.duels.answers.leaks import NONE, reader_note, settle_reader
 from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate, reader_estimate
 from curation.duels.filters import AskedFilter, check_filter, check_samples, duels_in
@@ -30,8 +30,7 @@ from curation.duels.reigns.pages import crownings
 from curation.duels.rubric import complete, names_of, rubric_of
 from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.leak_figures import leak_results, leak_words
-from curation.duels.verdict.report import conclusion_of
-from curation.duels.verdict.run_section import TEMPLATE, report_section
+from curation.duels.verdict.report import conclusion_of, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
@@ -39,7 +38,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, P, Pipeline, Preset, RunFact, Stage
 from curation.runs.models import Run
 from curation.samples.list.filters import SampleFilter
-from curation.samples.list.queries import review_steps
+from curation.samples.list.pages import review_steps
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.params import matching_trajectories
 from curation.web.ids import IdList, find
@@ -102,17 +101,7 @@ class AnswerRun(Kind[AnswerParams]):
     side: ClassVar[Side]
 
     def stages(self, params: AnswerParams) -> Sequence[Stage]:
-        return [
-            AnswerStage(
-                self.side,
-                model=params.model,
-                samples=params.samples,
-                attempts=params.attempts,
-                fresh=params.fresh,
-                filter=params.filter,
-                reader=params.leak_reader if isinstance(params, ChallengerParams) else NONE,
-            )
-        ]
+        return [AnswerStage(self.side, params)]
 
     def check(self, project: Project, params: AnswerParams) -> None:
         with all_checks() as check:
@@ -184,7 +173,7 @@ class ScoredRun(Kind[P]):
     """Ends with scores and the verdict on them."""
 
     pipeline = Pipeline.DUELS
-    section_template = TEMPLATE
+    section_template = "duels/verdict/_report.html"
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         return review_steps(run)
@@ -238,18 +227,11 @@ class DuelRun(ScoredRun[DuelParams]):
     params = DuelParams
 
     def stages(self, params: DuelParams) -> Sequence[Stage]:
-        def side(which: Side) -> AnswerStage:
-            return AnswerStage(
-                which,
-                model=(params.king_model if which == Side.KING else params.challenger_model) or "",
-                samples=params.samples,
-                attempts=params.attempts or 3,
-                fresh=params.fresh,
-                filter=params.filter,
-                reader=params.leak_reader if which == Side.CHALLENGER else NONE,
-            )
-
-        king, challenger = side(Side.KING), side(Side.CHALLENGER)
+        given: Json = {"samples": params.samples, "attempts": params.attempts or 3, "fresh": params.fresh}
+        given["filter"] = params.filter
+        reader, name = params.leak_reader, params.challenger_model or ""
+        king = AnswerStage(Side.KING, AnswerParams(model=params.king_model or "", **given))
+        challenger = AnswerStage(Side.CHALLENGER, ChallengerParams(model=name, leak_reader=reader, **given))
 
         def entrants(run: Run) -> Entrants:
             return Entrants(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from curation.projects.instructions.texts import instructions_for
 from curation.projects.models import Project
-from curation.projects.settings.dependents import Dependent, MissingName
+from curation.projects.settings.dependents import Dependent, MissingOut
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.calls.targets import run_instructions
 from curation.runs.models import Run
@@ -30,10 +30,10 @@ def complete(weights: Mapping[str, float] | None, dimensions: Sequence[str]) -> 
 
 
 class RubricWeights(Dependent):
-    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingName]:
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
         if not settings.panel.weights:
             return []
         known = names_of(rubric_of(project))
         return [
-            MissingName("panel.weights", f"dimension {name}") for name in settings.panel.weights if name not in known
+            MissingOut("panel.weights", f"dimension {name}") for name in settings.panel.weights if name not in known
         ]

@@ -3,8 +3,8 @@ from django.urls import path
 from curation.duels.judges import views as judges
 from curation.duels.pages import views
 from curation.duels.prompts import views as prompts
-from curation.duels.reigns import views as reigns
-from curation.duels.trials import views as trials
+from curation.duels.reigns import resource as reigns
+from curation.duels.trials import resource as trials
 
 urlpatterns = [
     path("p/<slug:slug>/duels/", views.duel_list, name="duel-list"),

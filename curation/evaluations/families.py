@@ -5,7 +5,7 @@ from dataclasses import asdict
 from curation.evaluations.models import Evaluation
 from curation.projects.models import Project
 from curation.web.problems import Invalid
-from judging.commands.families import FAMILIES, CommandFamily, prefix_family
+from judging.commands.screen import FAMILIES, CommandFamily, prefix_family
 
 
 def families_of(project: Project) -> dict[str, CommandFamily]:

@@ -14,6 +14,7 @@ from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.evaluations.screen.figures import overall, save_figures
 from curation.evaluations.screen.pages import overall_table
 from curation.evaluations.screen.stage import ScreenStage, chosen_rows
+from curation.evaluations.splits.forms import require_rows, split_named
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.imports.kinds import ImportParams, ImportStage, check_import
 from curation.imports.pages.preview import recognised_kind
@@ -23,8 +24,8 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.scenarios.filters import ScenarioFilter
-from curation.web.ids import find, find_param
-from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.ids import find
+from curation.web.problems import Invalid, Problem
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, percent
 
@@ -161,11 +162,8 @@ def _check_rows(project: Project, params: EvaluateParams) -> None:
         raise Invalid.at("params.split", "Give a `split` or a `file`, not both.")
     if params.file:
         _check_file(project, params)
-    elif split_named(project, params.split).rows_count == 0:
-        raise Invalid(
-            "The split has no rows yet. Wait until its import has ended, or choose another.",
-            errors=[FieldError("params.split", "has no rows yet")],
-        )
+    else:
+        require_rows(split_named(project, params.split))
 
 
 def _check_file(project: Project, params: EvaluateParams) -> None:
@@ -183,7 +181,3 @@ def _split(project: Project, params: EvaluateParams) -> Split | None:
 
 def _file(params: EvaluateParams) -> ImportParams:
     return ImportParams.of_file(EvalRowKind.name, params.file)
-
-
-def split_named(project: Project, given: str) -> Split:
-    return find_param(Split.objects.of(project), given, "split", "params.split")

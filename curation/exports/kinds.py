@@ -1,13 +1,12 @@
 """The run kind `export`: freeze the samples that match the recipe, then write them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 
 from django.urls import reverse
 from pydantic import Field
 
 from curation.exports.files.write import WrittenFiles, write
-from curation.exports.hygiene.embed import EmbeddedTasks, EmbedStage
+from curation.exports.hygiene.embed import EmbedStage
 from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
 from curation.exports.models import Export, ExportFile, FrozenRow
@@ -51,15 +50,21 @@ class ExportParams(StrictModel):
     )
 
 
-class FreezeStage:
-    name = "freeze"
+class _OneItem:
+    """A stage of one item."""
+
+    name: str
     queue = "default"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        yield PlannedItem(key="freeze")
+        yield PlannedItem(key=self.name)
+
+
+class FreezeStage(_OneItem):
+    name = "freeze"
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        export = _export_of(item.run_id)
 
         def frozen() -> Json:
             samples = freeze(export=export)
@@ -69,18 +74,14 @@ class FreezeStage:
         return frozen
 
 
-class PlanStage:
+class PlanStage(_OneItem):
     name = "plan"
-    queue = "default"
 
     def __init__(self, *, embedded: bool) -> None:
         self._embedded = embedded
 
-    def plan(self, run: Run) -> Iterable[PlannedItem]:
-        yield PlannedItem(key="plan")
-
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project", "run").get(run_id=item.run_id)
+        export = _export_of(item.run_id)
         try:
             found = plan_export(export=export, embedded=self._embedded, checkpoint=context.checkpoint)
         except Invalid as error:  # a held-out set that was deleted or cannot be read
@@ -93,15 +94,11 @@ class PlanStage:
         return planned
 
 
-class WriteStage:
+class WriteStage(_OneItem):
     name = "write"
-    queue = "default"
-
-    def plan(self, run: Run) -> Iterable[PlannedItem]:
-        yield PlannedItem(key="write")
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        export = Export.objects.select_related("project").get(run_id=item.run_id)
+        export = _export_of(item.run_id)
         try:
             written = write(export=export, checkpoint=context.checkpoint)
         except (Invalid, TemplateRefused) as error:  # a chat template that this worker does not have or cannot read
@@ -109,10 +106,14 @@ class WriteStage:
         return lambda: _publish(export, written)
 
 
+def _export_of(run_id: int) -> Export:
+    return Export.objects.select_related("project", "run").get(run_id=run_id)
+
+
 def _publish(export: Export, written: WrittenFiles) -> Json:
     """Publish the files, in the transaction that ends the item."""
     ExportFile.objects.filter(export=export).delete()
-    ExportFile.objects.bulk_create(ExportFile(export=export, **asdict(file)) for file in written.files)
+    ExportFile.objects.bulk_create(written.files)
     frozen = FrozenRow.objects.filter(export=export)
     frozen.filter(skipped=True).update(skipped=False)  # by an attempt before
     for start in range(0, len(written.skipped), SKIPPED_AT_ONCE):
@@ -124,10 +125,6 @@ def _publish(export: Export, written: WrittenFiles) -> Json:
     figures = {"export": str(export.pk), "counts": written.counts, "manifest_sha256": written.manifest_sha256}
     emit(export.project, WebhookEvent.EXPORT_READY, figures)
     return {"files": len(written.files), "bytes": sum(file.bytes for file in written.files)}
-
-
-def _tasks(run: Run) -> EmbeddedTasks:
-    return export_tasks(Export.objects.select_related("project").get(run=run))
 
 
 def check_recipe(project: Project, recipe: Recipe) -> None:
@@ -168,7 +165,7 @@ class ExportRun(Kind[ExportParams]):
     set_at_launch = frozenset({"embedding"})
 
     def stages(self, params: ExportParams) -> Sequence[Stage]:
-        embed = [EmbedStage(params.embedding, _tasks)] if params.embedding else []
+        embed = [EmbedStage(params.embedding, lambda run: export_tasks(_export_of(run.pk)))] if params.embedding else []
         return (FreezeStage(), *embed, PlanStage(embedded=bool(embed)), WriteStage())
 
     def check(self, project: Project, params: ExportParams) -> None:

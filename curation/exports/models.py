@@ -42,6 +42,10 @@ class ExportQuerySet(models.QuerySet["Export"]):
         rows = self.filter(project=project, run__deleting_at=None)
         return rows.select_related("run__created_by").prefetch_related("files")
 
+    def written(self, project: Project) -> "ExportQuerySet":
+        """Return a project's exports whose files exist, the newest first."""
+        return self.of(project).filter(ready=True).order_by("-id")
+
     def visible_to(self, user: User) -> "ExportQuerySet":
         rows = self.filter(project__in=Project.objects.visible_to(user), run__deleting_at=None)
         return rows.select_related("project", "run__created_by")
@@ -111,12 +115,21 @@ class Export(ResultOfRun):
         return Sample.objects.filter(pk__in=rows.union(pairs.values("rejected__sample_id"), all=True))
 
     @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files.all() if file.format)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files.all())
+
+    @property
     def state(self) -> RunState:
         return RunState(self.run.state)
 
 
 class ExportFile(models.Model):
-    """A file of an export. `stored_as` is its name in storage."""
+    """A file of an export. `stored_as` is its name in storage, `bytes` and `sha256` are of the file as stored and
+    downloaded."""
 
     export = models.ForeignKey(Export, models.CASCADE, related_name="files")
     name = models.CharField(max_length=120)
@@ -133,6 +146,11 @@ class ExportFile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether `rows` counts its lines."""
+        return self.name.endswith((".jsonl", ".gz"))
 
 
 class FrozenRow(models.Model):
@@ -281,5 +299,5 @@ class Round(DependsOnRun):
 
 def export_choices(project: Project) -> list[tuple[str, str]]:
     """The newest exports that are written, for a form."""
-    exports = Export.objects.of(project).filter(ready=True).order_by("-id")[:SHOWN_CHOICES]
+    exports = Export.objects.written(project)[:SHOWN_CHOICES]
     return [(str(export.pk), f"Export {export.pk} {export.recipe_name}".strip()) for export in exports]

@@ -40,13 +40,13 @@ def delete_old_exports() -> int:
         old = list(Export.objects.of(project).filter(kept=False, created_at__lt=before).order_by("pk"))
         compared = _compared(project) if old else set()
         for export in old:
-            deleted += _delete(project, export, days, compared)
+            deleted += _delete(export, days, compared)
     if deleted:
         logger.info("%s exports are deleted because they are older than their project keeps them", deleted)
     return deleted
 
 
-def _delete(project: Project, export: Export, days: int, compared: Set[str]) -> bool:
+def _delete(export: Export, days: int, compared: Set[str]) -> bool:
     if _is_used(export, compared):
         return False
     try:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, ValidationError
 from curation.imports.row_kinds import AnyKind, Chunk, ImportTarget, import_kind, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import download
-from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
+from curation.imports.sources.open import Opened, open_in_place, open_stored
 from curation.imports.sources.rows import BadRow, SourceError, SourceReader
 from curation.imports.sources.stored import UPLOADS, check_upload, hold_upload
 from curation.projects.models import AuditEntry, Project, Scope
@@ -140,15 +140,8 @@ class ImportStage:
                 project=context.run.project, url=located.url, checkpoint=context.checkpoint, token=located.token
             )
             context.save_progress(item, progress.model_dump())
-        if progress.stored:
-            with open_stored(progress.stored) as source:
-                yield source, name
-        elif located.path is not None:
-            with open_path(located.path) as source:
-                yield source, name
-        else:
-            with open_remote(located.remote) as source:
-                yield source, name
+        with open_stored(progress.stored) if progress.stored else open_in_place(located) as source:
+            yield source, name
 
 
 def check_import(project: Project, params: ImportParams) -> None:

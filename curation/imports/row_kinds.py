@@ -170,13 +170,14 @@ class ImportKind(ABC, Generic[O, E]):
 
     def chunks(self, reader: SourceReader, options: O, after: Json) -> Iterator[Chunk[E]]:
         """All rows in order, from `after` on. If the source breaks off, the rows before that come first."""
-        chunk: Chunk[E] = Chunk([], [], 0, after)
+        chunk: Chunk[E] = Chunk([], [], 0, {})
         weight, rows, began = 0, 0, time.monotonic()
         broken: SourceError | None = None
         try:
             for row in reader.rows(SourcePosition(**after)):
                 rows += 1
-                chunk.files.count_files(row.read)
+                if row.read:
+                    chunk.files.count_files(row.read)
                 if isinstance(row, BadRow):
                     chunk.bad.append(row)
                 else:
@@ -187,15 +188,13 @@ class ImportKind(ABC, Generic[O, E]):
                     except RowRefused as refused:
                         chunk.bad.append(BadRow(row.offset, str(refused), row.after))
                 if rows >= MOST_ROWS or weight >= MOST_WEIGHT or time.monotonic() - began > MOST_SECONDS:
-                    at = {"offset": row.after.offset, "byte": row.after.byte}
-                    yield Chunk(chunk.entries, chunk.bad, rows, at, chunk.files)
-                    chunk = Chunk([], [], 0, at)
+                    yield Chunk(chunk.entries, chunk.bad, rows, row.after._asdict(), chunk.files)
+                    chunk = Chunk([], [], 0, {})
                     weight, rows, began = 0, 0, time.monotonic()
         except SourceError as error:
             broken = error
         if rows:
-            at = {"offset": row.after.offset, "byte": row.after.byte}
-            yield Chunk(chunk.entries, chunk.bad, rows, at, chunk.files)
+            yield Chunk(chunk.entries, chunk.bad, rows, row.after._asdict(), chunk.files)
         if broken is not None:
             raise broken
 

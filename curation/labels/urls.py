@@ -1,6 +1,6 @@
 from django.urls import URLPattern, path
 
-from curation.labels.questions import resource as views
+from curation.labels import questions as views
 
 urlpatterns: list[URLPattern] = [
     path("p/<slug:slug>/settings/labels/", views.question_list, name="question-list"),

@@ -1,13 +1,12 @@
 from django.apps import AppConfig
 from django.urls import register_converter
 
-from curation.llm.endpoints.address import EndpointName
-
 
 class LlmConfig(AppConfig):
     name = "curation.llm"
 
     def ready(self) -> None:
+        from curation.llm.endpoints.check import EndpointName
         from curation.llm.endpoints.named import NamedEndpoints
         from curation.projects.settings.dependents import register
 

@@ -132,12 +132,17 @@ _member = Prepared(lambda project, user: Member.objects.filter(project=project, 
 
 
 def project_page(
-    scope: str, *methods: str, while_archived: bool = False, refuses: Refusal | None = None
+    scope: str,
+    *methods: str,
+    while_archived: bool = False,
+    refuses: Refusal | None = None,
+    refuses_query: Refusal | None = None,
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
     """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument, and
     one of the `methods`; without any, every method is allowed.
 
-    `refuses` is the rule by which the view refuses some people or queries: links that it refuses are not offered.
+    `refuses` is the rule by which the view refuses some people, `refuses_query` the one by which it refuses a query:
+    links that they refuse are not offered.
     """
 
     def decorate(view: Callable[Concatenate[HttpRequest, Access, P], HttpResponse]) -> Callable[..., HttpResponse]:
@@ -148,7 +153,8 @@ def project_page(
             return view(request, access, *args, **kwargs)
 
         limited = require_http_methods(methods)(page) if methods else page
-        limited.__dict__ |= {"scope": scope, "refuses": refuses}  # decorators around it keep them
+        rules = {"scope": scope, "refuses": refuses, "refuses_query": refuses_query}
+        limited.__dict__ |= rules  # decorators around it keep them
         return limited
 
     return decorate
@@ -167,7 +173,7 @@ def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str,
     found = []
     for words, url in links:
         path, _, query = url.partition("?")
-        rule = (*_rule_of(path), query)
+        rule = (*_rule_of(path, has_query=bool(query)), query)
         if rule not in passed:
             passed[rule] = rule[0] in access.scopes and not _refused(access, *rule[1:])
         if passed[rule]:
@@ -176,10 +182,11 @@ def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str,
 
 
 @lru_cache(maxsize=4096)
-def _rule_of(path: str) -> tuple[str, Refusal | None]:
+def _rule_of(path: str, *, has_query: bool) -> tuple[str, Refusal | None]:
     """The scope and the rule of a page. It has some fifty links, and finding their views takes a tenth of its time."""
     view = resolve("/" + path.removeprefix(get_script_prefix())).func
-    return getattr(view, "scope", Scope.READ), getattr(view, "refuses", None)
+    refuses = getattr(view, "refuses", None) or (getattr(view, "refuses_query", None) if has_query else None)
+    return getattr(view, "scope", Scope.READ), refuses
 
 
 def _refused(access: Access, refuses: Refusal | None, query: str) -> bool:

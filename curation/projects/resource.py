@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.web.http import etag
 from curation.web.http.idempotency import shown_once
+from curation.web.http.responses import seen_version, set_etag, version_of
 from curation.web.ids import find
 from curation.web.lists.params import ListParams
 from curation.web.problems import NotFound, Stale
@@ -108,7 +108,7 @@ class Resource(Generic[M]):
     def version(self, access: Access, row: M) -> int | str:
         """The row's `ETag`: its column `version`, else a digest of the response."""
         counted: int | None = getattr(row, "version", None)
-        return etag.version_of(self.shown(access, [row])[0].model_dump(mode="json")) if counted is None else counted
+        return version_of(self.shown(access, [row])[0].model_dump(mode="json")) if counted is None else counted
 
     def router(self) -> Router:
         router = Router(tags=[self.tag] if self.tag else None)
@@ -166,7 +166,7 @@ class Resource(Generic[M]):
     def with_secret(self, access: Access, row: M) -> HttpResponse:
         """The only response with the row's secret."""
         response = shown_once((self.made or self.out).model_validate(row), self.secret)
-        etag.set_etag(response, self.version(access, row))
+        set_etag(response, self.version(access, row))
         return response
 
     def locked(self, access: Access, row: M) -> M:
@@ -193,7 +193,7 @@ class Resource(Generic[M]):
         return self.body.model_validate(values).model_dump(mode="json", include=set(self.logged))
 
     def _answer(self, response: HttpResponse, access: Access, row: M) -> BaseModel:
-        etag.set_etag(response, self.version(access, row))
+        set_etag(response, self.version(access, row))
         return self.shown(access, [row])[0]
 
     def _entered(self, request: HttpRequest, slug: str, key: str, scope: str) -> tuple[Access, M]:
@@ -209,7 +209,7 @@ class Resource(Generic[M]):
         """Lock the row, and compare its version with `If-Match`."""
         access, row = self._entered(request, slug, key, self.changes)
         row = self.locked(access, row)
-        etag.seen_version(request, self.version(access, row), now=self.shown(access, [row])[0].model_dump(mode="json"))
+        seen_version(request, self.version(access, row), now=self.shown(access, [row])[0].model_dump(mode="json"))
         return access, row
 
 

@@ -9,11 +9,10 @@ class ReviewConfig(AppConfig):
     def ready(self) -> None:
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register
-        from curation.review.guarantees import recheck  # noqa: F401 - connects its signal
+        from curation.review.guarantees import carry_out  # noqa: F401 - connects its signal
         from curation.review.imports.kind import SampleImportKind
         from curation.review.imports.trajectories import TrajectoryKind
-        from curation.review.queue import lease  # noqa: F401 - connects its signals
-        from curation.review.queue.leased import LEASED
+        from curation.review.queue.lease import LEASED
         from curation.review.refine.draft import SuggestRun
         from curation.review.refine.kind import RefineRun, RejudgeRun
         from curation.runs import kinds

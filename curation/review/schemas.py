@@ -13,7 +13,7 @@ from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
 from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut
-from curation.web.http.etag import matches
+from curation.web.http.responses import matches
 from curation.web.schemas import Id, NotEmpty, Out, Set, Stamp, Strict, Username
 
 
@@ -346,12 +346,12 @@ class BulkIn(Strict):
     count: int | None = Field(None, description="How many samples you expect to match; another number: 409.")
 
 
-class BulkRow(Schema):
-    id: str = Field(examples=["4711"])
+class BulkRow(Out):
+    id: str = Field(validation_alias="sample_id", examples=["4711"])
     ok: bool = Field(examples=[True])
-    status: str | None = Field(examples=["approved"])
-    version: int | None = Field(examples=[2])
-    error: str | None = Field(examples=[None])
+    status: NotEmpty = Field(examples=["approved"])
+    version: NotZero = Field(examples=[2])
+    error: NotEmpty = Field(validation_alias="refusal", examples=[None])
 
 
 class BulkOut(Schema):

@@ -3,7 +3,7 @@ from django.urls import path
 from curation.review.agreement import views as agreement_views
 from curation.review.assignments import views as assignment_views
 from curation.review.bulk import views as bulk_views
-from curation.review.flags import views as flag_views
+from curation.review.flags import flag_list, flags_resolve
 from curation.review.guarantees import views as guarantee_views
 from curation.review.labels.views import sample_labels
 from curation.review.pages import actions, fragments, views
@@ -25,8 +25,8 @@ urlpatterns = [
     path("p/<slug:slug>/samples/bulk/<str:batch>/undo/", bulk_views.sample_bulk_undo, name="sample-bulk-undo"),
     path("p/<slug:slug>/samples/suggestions/", refine_views.suggestion_list, name="suggestion-list"),
     path("p/<slug:slug>/revisions/<str:pk>/rejudge/", refine_views.revision_rejudge, name="revision-rejudge"),
-    path("p/<slug:slug>/samples/flags/", flag_views.flag_list, name="flag-list"),
-    path(f"{SAMPLE}flags/resolve/", flag_views.flags_resolve, name="flags-resolve"),
+    path("p/<slug:slug>/samples/flags/", flag_list, name="flag-list"),
+    path(f"{SAMPLE}flags/resolve/", flags_resolve, name="flags-resolve"),
     path("p/<slug:slug>/samples/disputes/", agreement_views.dispute_list, name="dispute-list"),
     path("p/<slug:slug>/samples/agreement/", agreement_views.agreement_page, name="agreement-page"),
     path("p/<slug:slug>/samples/guarantee/", guarantee_views.guarantee_page, name="guarantee-page"),

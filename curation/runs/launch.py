@@ -54,8 +54,9 @@ def launch(
         )
         # Read after the insert, which waits for an archive in progress.
         Project.objects.get(pk=project.pk).require_writable()
-        run.result = found.begin(run, read)
-        run.save(update_fields=["result"])
+        if result := found.begin(run, read):
+            run.result = result
+            run.save(update_fields=["result"])
         stage = found.stages(read)[0]
         planned = enter_stage(run, stage)
         if not planned and (found.needs or params.get("filter")):

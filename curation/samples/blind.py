@@ -78,11 +78,6 @@ def hides(access: Access, sample: Sample) -> bool:
     return sample.status == SampleStatus.PENDING and reviews_blind(access)
 
 
-def shown_flags(sample: Sample, *, hidden: bool) -> int:
-    """The bits of the flags that may be listed: of a hidden sample the findings of the scan of its texts."""
-    return sample.flags & SCANNED if hidden else sample.flags
-
-
 @dataclass(frozen=True, slots=True)
 class Offered:
     """What a person may filter and order samples of a status by: all fields but the `hidden` ones, these flags, and
@@ -137,8 +132,7 @@ def refuse_hidden(access: Access, wanted: SampleFilter) -> None:
 
 def refuse_hidden_query(access: Access, query: QueryDict) -> None:
     """`refuse_hidden` of the query of a link to the samples list."""
-    if query:
-        refuse_hidden(access, SampleList.from_query(query))
+    refuse_hidden(access, SampleList.from_query(query))
 
 
 def without_pending(access: Access, rows: R, *paths: str) -> R:

@@ -155,7 +155,7 @@ class Sample(models.Model):
     """`score` is 0–100 or None; `score_key` repeats it with -1 for None, since a keyset needs a value in every row.
 
     `priority` orders the queue, the smallest first: the distance to the nearest bucket edge, less deductions for flips,
-    spread judges and leaks (`curation.samples.scores.order`).
+    spread judges and leaks (`curation.samples.scores`).
 
     `predicted` is the probability, 0 to 1, that people approve it, or None: from the last model of decisions that read
     it (`curation.predictions`). `predicted_key` repeats it as `score_key` does.
@@ -197,7 +197,7 @@ class Sample(models.Model):
     assigned = models.BooleanField(
         default=False, db_default=False, help_text="It is assigned to people (`curation.assignments`), now or once."
     )
-    # Written by triggers on leases (`curation.review.queue.leased`).
+    # Written by triggers on leases (`curation.review.queue.lease`).
     leased = models.BooleanField(default=False, db_default=False, help_text="A reviewer has it open.")
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="decided_samples", db_index=False
@@ -271,9 +271,9 @@ class Sample(models.Model):
     def __str__(self) -> str:
         return f"sample {self.pk}"
 
-    @property
-    def flag_names(self) -> list[str]:
-        return flag_names(self.flags)
+    def shown_flags(self, *, hidden: bool) -> list[str]:
+        """The flags that may be listed: of a hidden sample the findings of the scan of its texts."""
+        return flag_names(self.flags & SCANNED if hidden else self.flags)
 
     @property
     def shown_score(self) -> float | None:

@@ -10,10 +10,10 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
-from curation.samples.list.queries import review_steps
+from curation.samples.list.pages import review_steps
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.harbor import require_harbor
-from curation.scenarios.gate.run_section import TEMPLATE, gate_section
+from curation.scenarios.gate.kind import TEMPLATE, gate_section
 from curation.scenarios.models import Family
 from curation.trajectories.attack.stage import attack_figures, attack_stages, episodes_of
 from curation.trajectories.filters import TrajectoryFilter
@@ -27,7 +27,7 @@ from curation.trajectories.pages.run_section import (
     replay_section,
     rollout_section,
 )
-from curation.trajectories.pairs import PairStage, batches_of, pair_figures, scenarios_with_both, tasks_with_both
+from curation.trajectories.pairs import PairStage, pair_figures, scenarios_to_pair, tasks_to_pair
 from curation.trajectories.params import (
     AttackParams,
     PairParams,
@@ -366,9 +366,8 @@ class PairsRun(Kind[PairParams]):
             raise Invalid.at("params.filter", detail, code="no_trajectories")
 
     def estimate(self, project: Project, params: PairParams) -> Estimate:
-        batches = batches_of(scenarios_with_both(project, params))
-        of_tasks = batches_of(tasks_with_both(project, params))
-        return Estimate(items=len(batches) + len(of_tasks), notes=("No model is called.",))
+        batches = len(scenarios_to_pair(project, params)) + len(tasks_to_pair(project, params))
+        return Estimate(items=batches, notes=("No model is called.",))
 
     def finish(self, run: Run, params: PairParams) -> Json:
         return pair_figures(run)

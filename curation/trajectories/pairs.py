@@ -4,14 +4,14 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TypeVar
+from typing import Any
 
 from django.db import transaction
 
 from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.trajectories.models import Pair, StepAdvantage, Strategy, Trajectory
+from curation.trajectories.models import Pair, StepAdvantage, Strategy, Trajectory, TrajectoryQuerySet
 from curation.trajectories.params import PairParams, trajectories_to_pair
 from judging.statistics.values import ActionVerdict
 from sandbox.agent.pairs import NoPairReason, PairSide, compared, pair_sides
@@ -26,7 +26,6 @@ def place_of(chosen: Trajectory, rejected: Trajectory, at: int) -> str:
     return hashlib.sha256("\0".join([key, *actions]).encode(errors="replace")).hexdigest() if key else ""
 
 
-T = TypeVar("T", int, str)
 # Scenarios or tasks of one item.
 BATCH = 20
 NOT_BETTER = "no probe shows that the chosen action is better"
@@ -40,9 +39,9 @@ class PairStage(StageOf[PairParams]):
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         """Batches of the scenarios and tasks that have both kept and rejected trajectories."""
-        for batch in batches_of(scenarios_with_both(run.project, self._params)):
+        for batch in scenarios_to_pair(run.project, self._params):
             yield PlannedItem(f"{batch[0]}-{batch[-1]}", None, {"scenarios": batch})
-        for number, tasks in enumerate(batches_of(tasks_with_both(run.project, self._params))):
+        for number, tasks in enumerate(tasks_to_pair(run.project, self._params)):
             yield PlannedItem(f"tasks {number}", None, {"tasks": tasks})
 
     def work(self, context: WorkContext, item: Item) -> Write:
@@ -130,22 +129,21 @@ def _parting(pair: Pair) -> str:
     return str([shared, *(compared(side.text.steps[pair.at]).action for side in (pair.chosen, pair.rejected))])
 
 
-def scenarios_with_both(project: Project, params: PairParams) -> list[int]:
-    """Return the ids of scenarios with kept and rejected trajectories among those to pair."""
-    rows = trajectories_to_pair(project, params).filter(scenario__isnull=False).order_by()
-    kept = set(rows.filter(keep=True).values_list("scenario_id", flat=True))
-    return sorted(pk for pk in kept & set(rows.filter(keep=False).values_list("scenario_id", flat=True)) if pk)
+def scenarios_to_pair(project: Project, params: PairParams) -> list[list[int]]:
+    """Return batches of the ids of scenarios with kept and rejected trajectories among those to pair."""
+    return _batches_with_both(trajectories_to_pair(project, params).filter(scenario__isnull=False), "scenario_id")
 
 
-def tasks_with_both(project: Project, params: PairParams) -> list[str]:
-    """Return the tasks with kept and rejected trajectories among those to pair."""
-    rows = trajectories_to_pair(project, params).filter(scenario=None).exclude(task="").order_by()
-    kept = set(rows.filter(keep=True).values_list("task", flat=True))
-    return sorted(kept & set(rows.filter(keep=False).values_list("task", flat=True)))
+def tasks_to_pair(project: Project, params: PairParams) -> list[list[str]]:
+    """Return batches of the tasks with kept and rejected trajectories among those to pair."""
+    rows = trajectories_to_pair(project, params).filter(scenario=None).exclude(task="")
+    return _batches_with_both(rows, "task")
 
 
-def batches_of(ids: Sequence[T]) -> list[list[T]]:
-    return [list(ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
+def _batches_with_both(rows: TrajectoryQuerySet, column: str) -> list[list[Any]]:
+    values = rows.order_by().values_list(column, flat=True)
+    both = sorted(set(values.filter(keep=True)) & set(values.filter(keep=False)))
+    return [both[start : start + BATCH] for start in range(0, len(both), BATCH)]
 
 
 @transaction.atomic

@@ -1,6 +1,6 @@
 """Replay: run a trajectory's recorded commands in a fresh sandbox and compare outputs, terminal and checker."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 from django.db import transaction
@@ -14,7 +14,7 @@ from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, labels_of
 from curation.samples.models import Flag, Sample
 from curation.scenarios.bundles.document import setup_of, stored_bundle
-from curation.trajectories.models import Outcome, Replay, ReplayState, Trajectory
+from curation.trajectories.models import Outcome, Replay, ReplayState, Trajectory, TrajectoryQuerySet
 from curation.trajectories.params import ReplayParams, RolloutParams, matching_trajectories
 from curation.trajectories.rollout.record import priority_of_trajectory
 from curation.trajectories.rollout.stage import limits_of
@@ -58,16 +58,26 @@ class ReplayStage(StageOf[ReplayParams]):
     queue = "sandbox"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        rows = matching_trajectories(run.project, self._params.filter).select_related("scenario").order_by("id")
-        for row in rows.iterator(CHUNK):
-            yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
+        return planned_replays(matching_trajectories(run.project, self._params.filter))
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
-        if found is None:
-            raise ItemSkipped("it was deleted")
+        found = trajectory_to_replay(context, item)
         verdict, machine = replay_in_sandbox(context, item, found)
         return lambda: save_replay(found.pk, context.run, verdict.differences, machine)
+
+
+def planned_replays(rows: TrajectoryQuerySet) -> Iterator[PlannedItem]:
+    """Yield an item for each trajectory, skipped if it cannot be replayed."""
+    for row in rows.select_related("scenario").order_by("id").iterator(CHUNK):
+        yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
+
+
+def trajectory_to_replay(context: WorkContext, item: Item) -> Trajectory:
+    """Raises `ItemSkipped` if it was deleted."""
+    found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
+    if found is None:
+        raise ItemSkipped("it was deleted")
+    return found
 
 
 def replay_in_sandbox(

@@ -13,7 +13,7 @@ from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.trajectories.models import StepAdvantage, StepValue, Trajectory, TrajectoryQuerySet
 from curation.trajectories.params import ShortenParams, matching_trajectories
-from curation.trajectories.replay import limits_of_rollout, replay_refusal
+from curation.trajectories.replay import limits_of_rollout, planned_replays, replay_refusal, trajectory_to_replay
 from curation.trajectories.rollout.record import RolledOut, record_episode
 from curation.trajectories.shell import action_of
 from sandbox.agent.episode import AgentEpisode, EpisodeLimits, Message, ModelReply, run_episode
@@ -22,7 +22,6 @@ from sandbox.errors import SetupRefused
 from sandbox.protocol import SessionLimits
 
 NOTHING = "no step of it is known to be useless"
-CHUNK = 2000
 
 
 class ShortenStage(StageOf[ShortenParams]):
@@ -31,14 +30,13 @@ class ShortenStage(StageOf[ShortenParams]):
     queue = "sandbox"
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
-        rows = rows_to_shorten(run.project, self._params).select_related("scenario").order_by("id")
-        for index, row in enumerate(rows.iterator(CHUNK)):
-            yield PlannedItem(str(row.pk), row.pk, {"sample_index": index}, skipped=replay_refusal(row))
+        items = enumerate(planned_replays(rows_to_shorten(run.project, self._params)))
+        return (replace(item, data={"sample_index": index}) for index, item in items)
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
-        if found is None or found.scenario is None or (refusal := replay_refusal(found)):
-            raise ItemSkipped("it was deleted" if found is None else refusal)
+        found = trajectory_to_replay(context, item)
+        if found.scenario is None or (refusal := replay_refusal(found)):
+            raise ItemSkipped(refusal)
         cut = useless_steps(found)
         if not cut:
             raise ItemSkipped(NOTHING)

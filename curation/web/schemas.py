@@ -100,3 +100,28 @@ class Page(Schema, Generic[T]):
     def __class_getitem__(cls, row: Any) -> Any:
         # Pydantic's own name is `Page_SampleOut_`.
         return _named(super().__class_getitem__(row), row.__name__)
+
+
+# The JSON schema of `curation.web.http.responses.problem_response`.
+PROBLEM = {
+    "title": "Problem",
+    "type": "object",
+    "required": ["type", "title", "status", "detail", "code", "errors", "request_id"],
+    "properties": {
+        "type": {"type": "string", "examples": ["urn:winnow:problem:not_found"]},
+        "title": {"type": "string", "examples": ["Not found"]},
+        "status": {"type": "integer", "examples": [404]},
+        "detail": {"type": "string", "description": "The reason and the remedy, for people."},
+        "code": {"type": "string", "examples": ["not_found"], "description": "Stable, for programs."},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["path", "message"],
+                "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
+            },
+        },
+        "request_id": {"type": "string"},
+        "current": {"type": "object", "description": "The state that the request did not know of."},
+    },
+}

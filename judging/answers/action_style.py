@@ -39,6 +39,8 @@ _RUNNERS = word_set("uv poetry pipenv hatch pdm rye conda mamba micromamba bundl
 _WRAPPERS = word_set(
     "sudo env time nice nohup stdbuf command exec builtin timeout gtimeout xvfb-run unbuffer npx ionice"
 )
+_PREPARES = word_set("cd pushd export set source . shopt unset true :")
+_WITH_VALUE = word_set("-n -I -P -L -k -s -u --signal --kill-after --with")
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|py")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 _TEST_SCRIPT = re.compile(
@@ -52,18 +54,7 @@ def action_style(commands: Sequence[Command]) -> str:
     """Name the style of the first command that does something; a leading `cd`, `export` or `source` is skipped."""
     for position, command in enumerate(commands):
         words = _unwrapped(_first_stage(command.words))
-        prepares = not words or words[0] in (
-            "cd",
-            "pushd",
-            "export",
-            "set",
-            "source",
-            ".",
-            "shopt",
-            "unset",
-            "true",
-            ":",
-        )
+        prepares = not words or words[0] in _PREPARES
         if (prepares or words[:2] == ["conda", "activate"]) and position + 1 < len(commands):
             continue
         return _style(command, words)
@@ -217,19 +208,7 @@ def _unwrapped(words: list[str]) -> list[str]:
 def _without_options(words: list[str]) -> list[str]:
     position = 0
     while position < len(words) and words[position].startswith("-"):
-        takes_value = words[position] in (
-            "-n",
-            "-I",
-            "-P",
-            "-L",
-            "-k",
-            "-s",
-            "-u",
-            "--signal",
-            "--kill-after",
-            "--with",
-        )
-        position += 2 if takes_value else 1
+        position += 2 if words[position] in _WITH_VALUE else 1
     return words[position:]
 
 

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.contamination.normalise import readable, task_of
-from judging.contamination.options import multiple_choice
+from judging.contamination.options import WORD, multiple_choice, readings, without_headers, words_of
 from judging.contamination.rows import ComparedRow
-from judging.contamination.words import WORD, readings, without_headers, words_of
 
 LONG, SHORT, LONG_FROM, MIDDLE_FROM, LONG_ANSWER = 13, 8, 40, 26, 26
 CONTAINED_FROM, MIDDLE_CONTAINED_FROM = 0.5, 0.6

@@ -12,8 +12,7 @@ from judging.leaks.numbers import Number, numbers
 from judging.leaks.record import DEFINED, RecordPlace, RecordText
 from judging.leaks.spelling import name_parts, squash
 from judging.leaks.uses import Use
-from judging.leaks.vocabulary import is_library_root, is_ordinary
-from judging.leaks.words import is_common
+from judging.leaks.vocabulary import is_common, is_library_root, is_ordinary
 from judging.shell.script import split_commands, stages
 
 Span = tuple[int, int]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from judging.leaks.history import HistoryText
 from judging.leaks.record import PullRequestRecord, RecordText
 from judging.leaks.spelling import find_bounded, name_parts
-from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, is_ordinary, is_placeholder
-from judging.leaks.words import is_common
+from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, is_common, is_ordinary, is_placeholder
 
 
 def doubt_about(record: PullRequestRecord, *, repo: str, trajectory_repo: str, shown: Sequence[str]) -> str:

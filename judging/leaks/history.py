@@ -5,8 +5,7 @@ from functools import cached_property
 
 from judging.leaks.numbers import digits, quantities, significant
 from judging.leaks.spelling import find_bounded, name_parts, spellings, squash
-from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS
-from judging.leaks.words import stem
+from judging.leaks.vocabulary import GENERIC_FILES, GENERIC_PARTS, stem
 
 
 class HistoryText:

@@ -14,16 +14,13 @@ from judging.leaks.record import PullRequestRecord, record_text
 from judging.leaks.rules import (
     admissions,
     assembled,
-    copies,
     encoded,
     future,
     lines,
     names,
     patterns,
     rewordings,
-    selectors,
     source,
-    titles,
     values,
 )
 from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, TEXT, unglued
@@ -49,16 +46,16 @@ RULES = {
 }
 _FURTHER: tuple[Callable[[LeakCase], Iterable[LeakFinding]], ...] = (
     names.find_imports,
-    copies.find,
+    source.find_copies,
     values.find,
-    titles.find,
+    rewordings.find_titles,
     future.find,
     lines.find,
     source.find,
     assembled.find,
     encoded.find,
     patterns.find,
-    selectors.find,
+    patterns.find_selectors,
     rewordings.find,
     admissions.find,
 )

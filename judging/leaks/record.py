@@ -9,8 +9,7 @@ from judging.leaks.numbers import digits, quantities, significant
 from judging.leaks.spelling import find_bounded, is_same_path, respelled, spellings, squash, words_of_test
 from judging.leaks.tokens import is_code_like
 from judging.leaks.uses import Use, uses_of
-from judging.leaks.vocabulary import GENERIC_FILES, STANDARDS, is_ordinary
-from judging.leaks.words import VERY_COMMON, is_common
+from judging.leaks.vocabulary import GENERIC_FILES, STANDARDS, VERY_COMMON, is_common, is_ordinary
 from judging.shell.words import word_set
 
 _HUNK = re.compile(r"(?m)^@@ -(?P<old>\d+)(?:,(?P<olds>\d+))? \+(?P<new>\d+)(?:,(?P<news>\d+))? @@")

@@ -179,3 +179,47 @@ def is_ordinary(name: str) -> bool:
 def is_library_root(name: str) -> bool:
     """Whether `name.…` is a path into a library or the language rather than into the repository."""
     return name in _LIBRARY_ROOTS or name in sys.stdlib_module_names or hasattr(builtins, name)
+
+
+VERY_COMMON = 900
+
+
+@cache
+def ranks() -> dict[str, int]:
+    """Return the rank of each common word and of each stem, from 0."""
+    found: dict[str, int] = {}
+    for rank, word in enumerate((Path(__file__).parent / "words.txt").read_text("utf-8").split()):
+        found.setdefault(word, rank)
+        found.setdefault(stem(word), rank)
+    return found
+
+
+def is_common(word: str, upto: int = 4000) -> bool:
+    """Whether a word, or another form of it, is among the `upto` most common ones."""
+    lower = word.lower()
+    rank = min(ranks().get(lower, upto), ranks().get(stem(lower), upto))
+    return rank < upto
+
+
+@cache
+def _prefixes() -> frozenset[str]:
+    return frozenset(word[:length] for word in ranks() for length in range(4, len(word) + 1))
+
+
+def begins_common(piece: str) -> bool:
+    """Whether a piece is the beginning of a common word (`serializ`)."""
+    return piece.lower() in _prefixes()
+
+
+_ENDINGS = re.compile(
+    r"(?:isation|ization|ations?|ements?|ingly|edly|ings?|ions?|ness|ments?|ers?|ors?|ies|ied|ely|ly|ed|es|e|s|y)$"
+)
+
+
+@cache
+def stem(word: str) -> str:
+    """Cut the usual endings of a lower-case word, so that `decoded` and `decoding` are equal."""
+    if len(word) < 5:
+        return word.removesuffix("s") if len(word) == 4 else word
+    cut = _ENDINGS.sub("", word)
+    return cut if len(cut) >= 4 else word[: max(4, len(cut))]

@@ -1,11 +1,11 @@
-"""The score of one duel, from the challenger's side.
+"""The score of one duel, from the challenger's side, and its bucket.
 
 All sums run over whole numbers (a win is two halves, a draw one), divided once at the end. So a score that is 80
 on paper is 80.0 here, and no duel changes its bucket by a rounding error.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -166,3 +166,28 @@ def _merge_orders(readings: tuple[Halves, ...], names: tuple[str, ...]) -> _Merg
     halves = tuple(said[0] if len(set(said)) == 1 else _DRAW for said in zip(*readings, strict=True))
     flips = tuple(d for d, said in zip(names, zip(*readings, strict=True), strict=True) if len(set(said)) > 1)
     return _Merged(halves, {d: half / 2 for d, half in zip(names, halves, strict=True)}, flips)
+
+
+# A duel with one of these flags is never `final`: a person has to look first.
+HOLDING_FLAGS = frozenset({"leak", "leak_reader", "leak_unread", "injection", "infra"})
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Lower edges of the buckets `final` and `refined`, in points from 0 to 100."""
+
+    final: float = 80.0
+    refined: float = 66.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.refined <= self.final <= 100:
+            raise ValueError(f"thresholds need 0 <= refined <= final <= 100, not {self.refined} and {self.final}")
+
+
+def bucket_for(score: float | None, *, flags: Collection[str], thresholds: Thresholds) -> str:
+    """Name the bucket: `final`, `refined`, `defeat` or `unparsed`. A flag that holds turns final into refined."""
+    if score is None:
+        return "unparsed"
+    if score >= thresholds.final:
+        return "refined" if HOLDING_FLAGS.intersection(flags) else "final"
+    return "refined" if score >= thresholds.refined else "defeat"

@@ -248,59 +248,53 @@ _HEX_WORD = re.compile(r"[0-9a-fA-F]{16,}")
 _PRINTABLE = re.compile(r"[\x09\x0a\x0d\x20-\x7e]*")
 
 
-def _base64_blocks(text: str) -> Iterator[_Part]:
-    for match in _BASE64.finditer(text):
-        is_marked = "=" in match[0] or _mixed(match[0])
-        if not is_marked and not _HEX_WORD.match(match[0]):  # such as a path
-            continue
-        plain = "".join(match[0].split()).rstrip("=").replace("-", "+").replace("_", "/")
-        if _HEX_WORD.fullmatch(plain) and len(plain) % 2 == 0:
-            data = bytes.fromhex(plain)
-        elif is_marked:
-            plain = plain[: len(plain) - (len(plain) % 4 == 1)]
-            data = _unpacked(binascii.a2b_base64(plain + "=" * (-len(plain) % 4)))
-        else:
-            continue
-        if (decoded := _readable(data)) is not None:
-            yield _Part(*match.span(), decoded)
+def _bytes(
+    pattern: re.Pattern[str], decode: Callable[[re.Match[str]], bytes | None], group: str | int = 0
+) -> Callable[[str], Iterator[_Part]]:
+    """Find the matches whose bytes, by `decode`, are readable. It returns None for one that is not of its encoding."""
+
+    def find(text: str) -> Iterator[_Part]:
+        for match in pattern.finditer(text):
+            try:
+                data = decode(match)
+            except binascii.Error:  # no length of such a text
+                continue
+            if data is not None and (decoded := _readable(data)) is not None:
+                yield _Part(*match.span(group), decoded)
+
+    return find
+
+
+def _from_base64(match: re.Match[str]) -> bytes | None:
+    is_marked = "=" in match[0] or _mixed(match[0])
+    if not is_marked and not _HEX_WORD.match(match[0]):  # such as a path
+        return None
+    plain = "".join(match[0].split()).rstrip("=").replace("-", "+").replace("_", "/")
+    if _HEX_WORD.fullmatch(plain) and len(plain) % 2 == 0:
+        return bytes.fromhex(plain)
+    if not is_marked:
+        return None
+    plain = plain[: len(plain) - (len(plain) % 4 == 1)]
+    return _unpacked(binascii.a2b_base64(plain + "=" * (-len(plain) % 4)))
 
 
 def _mixed(word: str) -> bool:
     return word != word.lower() and word != word.upper()
 
 
-def _hex_blocks(text: str) -> Iterator[_Part]:
-    for match in _HEX.finditer(text):
-        digits = match[0].replace(" ", "").replace(":", "")
-        if len(digits) % 2 == 0 and (decoded := _readable(bytes.fromhex(digits))) is not None:
-            yield _Part(*match.span(), decoded)
+def _from_base32(match: re.Match[str]) -> bytes:
+    plain = match[0].rstrip("=")
+    return base64.b32decode(plain + "=" * (-len(plain) % 8))
 
 
-def _base32_blocks(text: str) -> Iterator[_Part]:
-    for match in _BASE32.finditer(text):
-        plain = match[0].rstrip("=")
-        try:
-            data = base64.b32decode(plain + "=" * (-len(plain) % 8))
-        except binascii.Error:  # no length of a base32 text
-            continue
-        if (decoded := _readable(data)) is not None:
-            yield _Part(*match.span(), decoded)
+def _from_hex(match: re.Match[str]) -> bytes | None:
+    digits = match[0].replace(" ", "").replace(":", "")
+    return bytes.fromhex(digits) if len(digits) % 2 == 0 else None
 
 
-def _dumps(text: str) -> Iterator[_Part]:
-    """Yield dumps of several lines, as xxd and hexdump print them, each line after its offset."""
-    for match in _DUMP.finditer(text):
-        digits = "".join(_DUMP_LINE.findall(match[0])).replace(" ", "")
-        if (decoded := _readable(bytes.fromhex(digits))) is not None:
-            yield _Part(*match.span(), decoded)
-
-
-def _codes(text: str) -> Iterator[_Part]:
-    """Yield lists of the codes of characters: `[103, 104, …]`, `{0x67, 0x68, …}`."""
-    for match in _CODES.finditer(text):
-        codes = [int(code, 0) if "x" in code else int(code) for code in re.findall(r"[\dxa-fA-F]+", match[0])]
-        if max(codes) < 0x80 and (decoded := _readable(bytes(codes))) is not None:
-            yield _Part(*match.span(), decoded)
+def _from_dump(match: re.Match[str]) -> bytes:
+    """Several lines, as xxd and hexdump print them, each after its offset."""
+    return bytes.fromhex("".join(_DUMP_LINE.findall(match[0])).replace(" ", ""))
 
 
 # One code of a character in a call: `chr(103) + chr(104)`, `CHAR(103) || CHAR(104)`.
@@ -309,45 +303,28 @@ _CALLS = re.compile(rf"{_CALL}(?:\s{{0,8}}(?:\+|\.|&|\|\|)\s{{0,8}}{_CALL}){{7,4
 _CODE = re.compile(r"0x[0-9a-fA-F]{2}|\d{2,3}")
 
 
-def _calls(text: str) -> Iterator[_Part]:
-    for match in _CALLS.finditer(text):
-        codes = [int(code, 0) if "x" in code else int(code) for code in _CODE.findall(match[0])]
-        if max(codes) < 0x80 and (decoded := _readable(bytes(codes))) is not None:
-            yield _Part(*match.span(), decoded)
+def _from_codes(match: re.Match[str]) -> bytes | None:
+    """The codes of characters, in a list or in calls: `[103, 104, …]`, `{0x67, 0x68, …}`."""
+    codes = [int(code, 0) if "x" in code else int(code) for code in _CODE.findall(match[0])]
+    return bytes(codes) if max(codes) < 0x80 else None
 
 
 _BITS = re.compile(r"[01](?<![\w.].)[01]{7}(?:[ \t,]{1,2}[01]{8}){7,4000}(?!\w)")
-
-
-def _bits(text: str) -> Iterator[_Part]:
-    """Yield bytes that are written as eight bits each."""
-    for match in _BITS.finditer(text):
-        data = bytes(int(bits, 2) for bits in re.findall(r"[01]{8}", match[0]))
-        if (decoded := _readable(data)) is not None:
-            yield _Part(*match.span(), decoded)
-
-
 _QUOTED = re.compile(r"(?:=[0-9A-F]{2}){8,4000}")
-
-
-def _quoted(text: str) -> Iterator[_Part]:
-    """Yield runs of quoted-printable characters, as mail has them."""
-    for match in _QUOTED.finditer(text):
-        if (decoded := _readable(bytes.fromhex(match[0].replace("=", "")))) is not None:
-            yield _Part(*match.span(), decoded)
-
-
 _UUENCODED = re.compile(r"(?m:^begin [0-7]{3,4} [^\n]{1,200}\n)(?P<lines>(?:[!-M][ -`]{1,84}\n){1,4000})")
 
 
-def _uuencoded(text: str) -> Iterator[_Part]:
-    for match in _UUENCODED.finditer(text):
-        try:
-            data = b"".join(binascii.a2b_uu(line) for line in match["lines"].splitlines())
-        except binascii.Error:  # a line of another length
-            continue
-        if (decoded := _readable(_unpacked(data))) is not None:
-            yield _Part(*match.span("lines"), decoded)
+def _from_bits(match: re.Match[str]) -> bytes:
+    return bytes(int(bits, 2) for bits in re.findall(r"[01]{8}", match[0]))
+
+
+def _from_quoted(match: re.Match[str]) -> bytes:
+    """Quoted-printable characters, as mail has them."""
+    return bytes.fromhex(match[0].replace("=", ""))
+
+
+def _from_uuencoded(match: re.Match[str]) -> bytes:
+    return _unpacked(b"".join(binascii.a2b_uu(line) for line in match["lines"].splitlines()))
 
 
 # A text that reverses something; nearly any word is the reverse of another.
@@ -432,7 +409,7 @@ DECODERS = Searches(
     Decoder(_each(_PERCENT, lambda match: unquote(match[0], errors="replace")), ("%",)),
     Decoder(_each(_ENTITY, lambda match: html.unescape(match[0])), ("&",)),
     Decoder(_each(_CONTINUED, lambda _: ""), ("^\n", "`\n", "^\r", "`\r")),
-    Decoder(_quoted, ("=",)),
+    Decoder(_bytes(_QUOTED, _from_quoted), ("=",)),
     Decoder(_each(_SOFT, lambda match: "=" if match[0] == "=3D" else ""), ("=3D",)),
     Decoder(_joined, ('"', "'", "`")),
     Decoder(
@@ -440,14 +417,14 @@ DECODERS = Searches(
     ),
     Decoder(_each(_UNSEEN, _seen), needs=is_not_ascii),
     Decoder(_lookalikes, needs=is_not_ascii),
-    Decoder(_uuencoded, ("begin ",)),
-    Decoder(_base64_blocks, needs=run_of(WORD + "+/_-", 16)),
-    Decoder(_base32_blocks, needs=run_of(CAPITALS + DIGITS, 24)),
-    Decoder(_hex_blocks, needs=run_of(HEX, 18, " :")),
-    Decoder(_dumps, needs=run_of(HEX, 8, " :")),
-    Decoder(_codes, needs=run_of(HEX + "x", 32, f",{string.whitespace}\x1c\x1d\x1e\x1f")),
-    Decoder(_calls, ("chr(", "char(", "chrw("), lower=True),
-    Decoder(_bits, needs=run_of("01", 64, " \t,")),
+    Decoder(_bytes(_UUENCODED, _from_uuencoded, "lines"), ("begin ",)),
+    Decoder(_bytes(_BASE64, _from_base64), needs=run_of(WORD + "+/_-", 16)),
+    Decoder(_bytes(_BASE32, _from_base32), needs=run_of(CAPITALS + DIGITS, 24)),
+    Decoder(_bytes(_HEX, _from_hex), needs=run_of(HEX, 18, " :")),
+    Decoder(_bytes(_DUMP, _from_dump), needs=run_of(HEX, 8, " :")),
+    Decoder(_bytes(_CODES, _from_codes), needs=run_of(HEX + "x", 32, f",{string.whitespace}\x1c\x1d\x1e\x1f")),
+    Decoder(_bytes(_CALLS, _from_codes), ("chr(", "char(", "chrw("), lower=True),
+    Decoder(_bytes(_BITS, _from_bits), needs=run_of("01", 64, " \t,")),
     Decoder(_named_encodings, _MARKS),
     Decoder(_reversed, ("rev", "[::-1]", "REVERSE(")),
 )

@@ -309,7 +309,7 @@ def _sides(
     if len(units) < ENOUGH_FOR_SPLITS:
         return []
     found = splits(np.stack([margins(unit, 1) for unit in units], axis=1), clusters)
-    return [(_joined(units, split.majority), _joined(units, split.minority)) for split in found]
+    return [(_joined(units, majority), _joined(units, minority)) for majority, minority in found]
 
 
 def _joined(units: Sequence[tuple[str, ...]], places: Iterable[int]) -> tuple[str, ...]:

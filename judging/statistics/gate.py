@@ -18,9 +18,8 @@ from judging.statistics.bounds import (
     jackknife_bounds,
     lower_bounds,
 )
-from judging.statistics.equivalence import tost
 from judging.statistics.paired import PairedVerdict
-from judging.statistics.sign_flip import sign_flip
+from judging.statistics.paired_tests import sign_flip, tost
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.distributions import binomial_cdf, normal_cdf, normal_quantile, t_quantile, unseen_share
-from judging.statistics.equivalence import tost
+from judging.statistics.paired_tests import sign_flip, tost
 from judging.statistics.rates import Interval
-from judging.statistics.sign_flip import sign_flip
 
 # Draws held in memory at once; two gathered columns of it are about 50 MB.
 _DRAWS_AT_ONCE = 2_000_000

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judging.statistics.distributions import t_cdf, t_quantile, unseen_share
-from judging.statistics.equivalence import tost
+from judging.statistics.paired_tests import tost
 from judging.statistics.rates import Interval
 
 Floats = NDArray[np.float64]

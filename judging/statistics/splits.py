@@ -6,7 +6,6 @@ their margin is another. A judge that errs more often shows as such a minority t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -25,14 +24,6 @@ PAIR = 2
 ALL_TRIED = 7
 
 
-@dataclass(frozen=True, slots=True)
-class PanelSplit:
-    """The places of the judges on both sides, the larger side first."""
-
-    majority: tuple[int, ...]
-    minority: tuple[int, ...]
-
-
 def minorities(count: int) -> list[tuple[int, ...]]:
     """Return the places of each group of fewer than half of so many judges, single ones first; of more than `ALL_TRIED`
     judges each one and each two."""
@@ -48,14 +39,15 @@ def _ends(votes: Floats) -> list[tuple[int, ...]]:
     return [tuple(sorted(end)) for size in sizes for end in (order[:size], order[-size:])]
 
 
-def splits(votes: Floats, clusters: RowClusters) -> list[PanelSplit]:
-    """Return the splits of the judges, whose `votes` (duels × judges) are NaN where a judge did not parse."""
+def splits(votes: Floats, clusters: RowClusters) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the splits of the judges, as the places on both sides, the larger side first. The `votes` (duels × judges)
+    are NaN where a judge did not parse."""
     found = []
     for minority in (*minorities(votes.shape[1]), *_ends(votes)):
         majority = tuple(place for place in range(votes.shape[1]) if place not in minority)
         gap, closer = jackknife_deviates(_contrasts(votes, majority, minority), clusters)
         if len(majority) == PAIR or (gap / MARGINS) ** 2 + (max(closer, 0.0) / AGREEMENT) ** 2 > 1:
-            found.append(PanelSplit(majority, minority))
+            found.append((majority, minority))
     return found
 
 

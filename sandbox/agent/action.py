@@ -1,11 +1,13 @@
-"""Reads a model's reply: the one command in it, or why there is none.
+"""Reads a model's reply: the one command in it, or why there is none; and whether commands loop.
 
 Thinking is removed first. The action is the first fenced block, or without one the whole reply. `exit` and
 `panic [reason]` alone are terminals, everything else is a command.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 MAX_ACTION_BYTES = 16 * 1024
 _OPENING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
@@ -104,3 +106,29 @@ def _first_block(said: str) -> str | None:
 
 def _closes(line: str, marks: str) -> bool:
     return len(line) >= len(marks) and set(line) == {marks[0]}
+
+
+LONG_RUN = 3
+HALF, ENOUGH = 0.5, 4
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFacts:
+    """`repeated_share` (0–1) of the commands repeat earlier ones; `longest_repeat` is the longest run of equal ones."""
+
+    commands: int
+    repeated_share: float
+    longest_repeat: int
+
+    @property
+    def looping(self) -> bool:
+        """Three equal commands in a row, or at least four commands of which half are repeats."""
+        return self.longest_repeat >= LONG_RUN or (self.commands >= ENOUGH and self.repeated_share >= HALF)
+
+
+def loop_facts(commands: Sequence[str] | Sequence[bytes]) -> LoopFacts:
+    """`commands` are without the terminal and compared as they are written."""
+    total = len(commands)
+    repeated = (total - len(set(commands))) / total if total else 0.0
+    longest = max((len(list(run)) for _, run in groupby(commands)), default=0)
+    return LoopFacts(total, repeated, longest)

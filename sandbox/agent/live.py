@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox.agent.environment import Environment, EnvironmentStep, Observation
+from sandbox.agent.environment import Environment, EnvironmentStep, Observation, tool_result, visible, visible_text
 from sandbox.agent.episode import Complete
-from sandbox.agent.observation import tool_result, visible, visible_text
 from sandbox.agent.openenv import HIGHEST_REWARD
 from sandbox.agent.played import TASK, TASK_TEXT, TIER, AskedTask, TaskConfirmation, TaskFacts, compare_tasks, said_task
 from sandbox.errors import OtherTask

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import httpx
 
 from sandbox.agent.action_form import ActionForm, ActionKind, form_of, unknown_form
-from sandbox.agent.environment import EnvironmentStep, Observation
+from sandbox.agent.environment import EnvironmentStep, Observation, visible_text
 from sandbox.agent.json_schema import mapping_in
-from sandbox.agent.observation import visible_text
 from sandbox.agent.tools import Tool, tools_in
 from sandbox.errors import EnvironmentFull, HungUp, NoReply, SandboxFailed, ServerError
 

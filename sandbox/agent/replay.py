@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import OpenSession, ShellTask
-from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
+from sandbox.agent.shell_environment import OpenSession, ShellTask, exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import ProgramRun, SandboxSession, StateDigest
 

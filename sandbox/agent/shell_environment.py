@@ -1,4 +1,4 @@
-"""A scenario as an environment: one session, whose blocking calls run in threads."""
+"""A scenario as an environment: one session, whose blocking calls run in threads, and its text on a terminal."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from sandbox.agent.action import Ending, ending_of
 from sandbox.agent.environment import EnvironmentStep, Observation
-from sandbox.agent.terminal import exit_code_of, orientation, prompt_of, screen_text
 from sandbox.errors import SandboxError, SandboxFailed
-from sandbox.protocol import HOME, CheckResult, SandboxSession, Setup
+from sandbox.protocol import HOME, USER, CheckResult, ExecResult, SandboxSession, Setup
 
 T = TypeVar("T")
 OpenSession = Callable[[Setup], SandboxSession]
@@ -115,3 +114,32 @@ def _exec(session: SandboxSession, command: str, seconds: float) -> ShellObserva
         seconds=result.duration,
         truncated=result.truncated,
     )
+
+
+HOST = "host"
+# What a shell prints for a killed job; SIGKILL is exit code 128 + 9.
+KILLED, KILLED_CODE = "Killed\n", 137
+
+
+def prompt_of(cwd: str) -> str:
+    """The prompt in this directory, with `~` for the home."""
+    shown = f"~{cwd.removeprefix(HOME)}" if cwd == HOME or cwd.startswith(f"{HOME}/") else cwd
+    return f"{USER}@{HOST}:{shown}$ "
+
+
+def orientation(*, banner: str, motd: str, prompt: str) -> str:
+    """The text at login: the banner, the message of the day, the first prompt."""
+    lines = [text if text.endswith("\n") else f"{text}\n" for text in (banner, motd) if text]
+    return "".join(lines) + prompt
+
+
+def exit_code_of(result: ExecResult) -> int:
+    return KILLED_CODE if result.timed_out else result.exit_code
+
+
+def screen_text(result: ExecResult, prompt: str) -> str:
+    """The output and the next prompt; after a timeout also the shell's message that the command was killed."""
+    output = result.output
+    if result.timed_out:
+        output += ("" if not output or output.endswith("\n") else "\n") + KILLED
+    return output + prompt

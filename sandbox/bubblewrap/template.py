@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.resources import files
 
-from sandbox.bubblewrap.command import as_agent, etc_files, sandboxing
-from sandbox.bubblewrap.host import Host
+from sandbox.bubblewrap.command import Host, as_agent, etc_files, sandboxing
 from sandbox.errors import SandboxFailed
 from sandbox.session import supervisor_command
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sandbox.agent.action import Ending
-from sandbox.agent.terminal import exit_code_of
+from sandbox.agent.shell_environment import exit_code_of
 from sandbox.gate.experiments import BundleSubject, base_of
 from sandbox.gate.play import REFERENCE_SECONDS, Reference, Rooms, check_in, checker_line, snapshot_in
 from sandbox.gate.report import ReportLine

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sandbox.agent.terminal import exit_code_of
+from sandbox.agent.shell_environment import exit_code_of
 from sandbox.gate.play import Rooms
 from sandbox.gate.report import ReportLine
 from sandbox.protocol import ExecResult, Fixture, ProgramRun, SandboxSession

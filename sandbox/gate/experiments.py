@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sandbox.agent.action import Ending
-from sandbox.agent.terminal import exit_code_of
+from sandbox.agent.shell_environment import exit_code_of
 from sandbox.gate.attempts import TriedAttempt, fresh_player, must_be, report_on, try_all
 from sandbox.gate.cheats import (
     MAX_LINES,
@@ -81,20 +81,17 @@ class Base(NamedTuple):
         return self.reference.ending
 
 
-@dataclass(frozen=True, slots=True)
-class GateExperiments:
-    """The checks, and the reference's changes that count as its result; None if the snapshots show no path."""
+def experiments(rooms: Rooms, reference: Reference, subject: BundleSubject) -> tuple[list[Check], Changes | None]:
+    """Return the checks, and the reference's changes that count as its result; None if the snapshots show no path.
 
-    checks: list[Check]
-    changes: Changes | None
-
-
-def experiments(rooms: Rooms, reference: Reference, subject: BundleSubject) -> GateExperiments:
-    """Raises `SandboxFailed` and `SetupRefused`."""
+    Raises `SandboxFailed` and `SetupRefused`.
+    """
     return rooms.fresh(lambda session: _tests(session, rooms, reference, subject), setup=rooms.roomy())
 
 
-def _tests(session: SandboxSession, rooms: Rooms, reference: Reference, subject: BundleSubject) -> GateExperiments:
+def _tests(
+    session: SandboxSession, rooms: Rooms, reference: Reference, subject: BundleSubject
+) -> tuple[list[Check], Changes | None]:
     """All that needs the reference's final state, in one session."""
     checker, ending = rooms.task.checker, reference.ending
     before = snapshot_in(session).paths
@@ -113,10 +110,10 @@ def _tests(session: SandboxSession, rooms: Rooms, reference: Reference, subject:
         session.exec(f"sleep {WAIT_SECONDS:g}", 2 * WAIT_SECONDS)
         late = background_work(ended.paths, snapshot_in(session).paths, base.changes)
         if late:
-            return GateExperiments([shown, *found, replace(late, transcript=tuple(lines))], changes)
+            return [shown, *found, replace(late, transcript=tuple(lines))], changes
     stable, state = check_stability(session, checker, ending)
     if not stable.passed:
-        return GateExperiments([shown, *found, replace(stable, transcript=(*lines, *stable.transcript))], changes)
+        return [shown, *found, replace(stable, transcript=(*lines, *stable.transcript))], changes
     stable_and_said = [stable, *_reason_as_code(session, checker, ending)]
     tried = try_all(session, checker, _attempts(rooms, subject, base, state), state, ending)
     sources = _sources(session, rooms, base, state)
@@ -128,7 +125,7 @@ def _tests(session: SandboxSession, rooms: Rooms, reference: Reference, subject:
     again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
     claims = [*_stale_files(own_files, base, again), *_claims(rooms, subject, base)]
-    return GateExperiments([shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes)
+    return [shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes
 
 
 def _reason_as_code(session: SandboxSession, checker: str, ending: Ending) -> Iterator[Check]:

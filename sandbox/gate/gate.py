@@ -45,8 +45,8 @@ def run_gate(
         checks += [finding.check for finding in subject.findings]
     else:
         try:
-            found = experiments(rooms, reference, subject)
-            checks, changes = [*checks, *found.checks], found.changes
+            found, changes = experiments(rooms, reference, subject)
+            checks += found
         except SetupRefused as refused:
             checks.append(Check("experiments", False, f"the sandbox does not take the scenario: {refused}"))
     return GateVerdict.of(checks, changes)

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import OpenSession, ShellTask
-from sandbox.agent.terminal import exit_code_of
+from sandbox.agent.shell_environment import OpenSession, ShellTask, exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.gate.report import CHECKER, ReportLine
 from sandbox.gate.state import SNAPSHOT_BYTES, Snapshot, read_snapshot, snapshot_command

@@ -39,14 +39,8 @@ ORACLE, NOP = "oracle", "nop"
 # Findings of Harbor's lint that are about how a task is isolated, packed or rebuilt, not about what it rewards.
 LINT_WARNINGS = frozenset(
     {
-        "root-agent",
-        "shared-verifier",
-        "unpinned-image",
-        "unpinned-python-dependency",
-        "unused-harborignore",
-        "verifier-runtime-install",
-        "verifier-network-download",
-        "unknown-config-field",
+        *("root-agent", "shared-verifier", "unpinned-image", "unpinned-python-dependency", "unused-harborignore"),
+        *("verifier-runtime-install", "verifier-network-download", "unknown-config-field"),
     }
 )
 MAX_TRIED_ALONE, MAX_CONFIRMED = 6, 6

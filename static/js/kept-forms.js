@@ -1,5 +1,5 @@
 // What was typed into a plain form (<form method="post">), until the server says that it has it: after an error page the form is
-// filled again. The server sets the cookie winnow-copy-ID for a form that it has read (curation/web/http/pages.py).
+// filled again. The server sets the cookie winnow-copy-ID for a form that it has read (curation/web/http/middleware.py).
 
 const PREFIX = "winnow-form:";
 const COOKIE = "winnow-copy-";

@@ -196,16 +196,8 @@ def test_a_file_with_half_a_key_is_named(tmp_path: Path) -> None:
 
 def test_a_process_starts_without_what_only_some_work_needs(tmp_path: Path) -> None:
     heavy = (
-        "litellm",
-        "openai",
-        "pandas",
-        "pyarrow",
-        "huggingface_hub",
-        "authlib",
-        "fastmcp",
-        "mcp",
-        "sklearn",
-        "cleanlab",
+        *("litellm", "openai", "pandas", "pyarrow", "huggingface_hub", "authlib", "fastmcp", "mcp"),
+        *("sklearn", "cleanlab"),
     )
     loaded = f"{set(heavy)} & set(sys.modules)"
     started = subprocess.run(

@@ -146,15 +146,8 @@ def test_no_page_reads_more_of_a_larger_project() -> None:
 LISTS = {
     "trajectories": (
         *("outcome=failed", "outcome=error", "outcome=failed,error", "outcome=failed&sort=-commands", "agent=a,b"),
-        *(
-            "agent=rare",
-            "reward_min=0.5",
-            "keep=true",
-            "repo=rare",
-            "metadata.level=hard,fair",
-            "metadata.level=rare",
-            "limit=500",
-        ),
+        *("agent=rare", "reward_min=0.5", "keep=true", "repo=rare", "metadata.level=hard,fair"),
+        *("metadata.level=rare", "limit=500"),
         *("outcome=failed&agent=a,b", "steps_min=1"),
     ),
     "prompts": ("repo=a", "source=a,b", "source=rare", "instance_id=i,j"),

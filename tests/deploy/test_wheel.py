@@ -50,34 +50,12 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels of a copy of the tree, by package: building leaves files beside the sources."""
     copy, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
     skipped = shutil.ignore_patterns("__pycache__")
-    for folder in (
-        "config",
-        "curation",
-        "deploy",
-        "docs",
-        "judging",
-        "sandbox",
-        "static",
-        "templates",
-        "winnow",
-        "winnow_client",
-        "requirements",
-    ):
+    for folder in (*SITE[:7], "deploy", "winnow", "winnow_client", "requirements"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=skipped)
     for file in ("manage.py", "gunicorn.conf.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, copy)
-    words = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--wheel-dir",
-        str(made),
-        ".",
-        "./winnow_client",
-    ]
+    words = [sys.executable, *("-m", "pip", "wheel", "--quiet", "--no-deps"), "--wheel-dir", str(made)]
+    words += [".", "./winnow_client"]
     built = subprocess.run(words, cwd=copy, capture_output=True, text=True, check=False)
     if "No matching distribution found for setuptools" in built.stderr:
         missing("the package index, which has the setuptools that builds the wheel, does not answer")

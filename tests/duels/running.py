@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from curation.duels.models import Prompt, Verdict
 from curation.duels.score.models import Score
@@ -18,7 +19,15 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from judging.answers.facts import answer_facts
 from tests.driving import end
-from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
+from tests.factories import (
+    HISTORY,
+    make_bearer,
+    make_endpoint,
+    make_member,
+    make_project,
+    make_prompt,
+    make_pull_request,
+)
 
 DIMENSIONS = ("correctness", "grounding", "progress", "protocol", "efficiency")
 KING = "THOUGHT: I look around first.\n\n```bash\nls -la KING\n```"
@@ -166,3 +175,17 @@ def verdict_rows(run: Run) -> list[Verdict]:
 def scores_of(run: Run) -> list[Score]:
     """The run's scores, in the order of the duels."""
     return list(run.scores.select_related("duel__sample", "panel").order_by("duel_id"))
+
+
+def report(client: Client, run: Run) -> str:
+    """The Markdown as a script reads it."""
+    bearer = make_bearer(make_member(run.project, role="curator"))
+    response = client.get(f"/api/v1/runs/{run.pk}/report.md", headers=bearer)
+    assert response.status_code == 200
+    assert response["Content-Type"] == "text/markdown; charset=utf-8"
+    return b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+
+
+def page_of(client: Client, run: Run) -> str:
+    client.force_login(make_member(run.project, role="curator"))
+    return client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()

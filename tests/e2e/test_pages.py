@@ -4,7 +4,7 @@ import importlib.resources
 import re
 import subprocess
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, StorageState, expect
 from tests.e2e.addresses import ELSEWHERE, PAGES, address, full_pages
 from tests.e2e.conftest import Watched
 from tests.product import Product
+from tests.sampled import one_of
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
@@ -49,6 +50,8 @@ NOT_REACHED = """() => [...document.querySelectorAll(
   .filter((el) => el.checkVisibility({visibilityProperty: true}) && !el.disabled && !el.dataset.reached)
   .map((el) => el.outerHTML.slice(0, 140))"""
 TABS, MOST_TABS = 15, 150
+# The sidebar is that of each page; the keys pass through it on this one.
+FROM_TOP = "project-overview"
 FROM_MAIN = """() => {
   const main = document.querySelector('main');
   main.tabIndex = -1;
@@ -75,9 +78,7 @@ def long_lived(browser: Browser, product: Product, signed_in: StorageState) -> I
 
 @pytest.fixture
 def tab(long_lived: Watched) -> Iterator[Page]:
-    """The module's tab, light and wide; fails at the end if anything was said."""
-    long_lived.page.emulate_media(color_scheme="light")
-    long_lived.page.set_viewport_size({"width": 1280, "height": 800})
+    """The module's tab, as the test before left it; fails at the end if anything was said."""
     yield long_lived.page
     said, long_lived.wrong[:] = list(long_lived.wrong), []
     assert said == []
@@ -97,22 +98,11 @@ def test_every_page_is_opened_here_or_by_a_test_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_in_light_dark_and_narrow(tab: Page, product: Product, page: str) -> None:
-    """Light and wide, only sizes and colours are checked. The page is loaded again for them: when a page becomes light,
-    Chromium keeps the dark colour of some texts."""
-    tab.emulate_media(color_scheme="dark")
-    tab.set_viewport_size({"width": 400, "height": 800})
+def test_a_page_in_dark_and_narrow(tab: Page, product: Product, page: str) -> None:
+    _appears(tab, "dark", width=400)
     open_page(tab, address(product, page))
     tab.wait_for_function(IS_DARK)
     _fits_and_is_named(tab)
-    tab.set_viewport_size({"width": 1280, "height": 800})
-    tab.emulate_media(color_scheme="light")
-    open_page(tab, address(product, page))
-    assert tab.evaluate(WIDER) == []
-    assert tab.evaluate(UNNAMED) == []
-    tab.evaluate(AXE)
-    assert tab.evaluate(VIOLATIONS, ["color-contrast", "link-in-text-block"]) == []
-    _tab_reaches_what_it_is_for(tab, from_top=page == "project-overview")
     if page not in {
         "components",
         "document",
@@ -121,6 +111,23 @@ def test_a_page_in_light_dark_and_narrow(tab: Page, product: Product, page: str)
         "signed-in",
     }:  # no data that a call could give
         _its_call_is_answered(tab, product)
+
+
+@pytest.mark.parametrize("page", one_of(3, (FROM_TOP, *(page for page in PAGES if page != FROM_TOP))))
+def test_a_page_in_light_and_wide(tab: Page, product: Product, page: str) -> None:
+    """Sizes, colours and keys; names and structure are those of the narrow page."""
+    _appears(tab, "light", width=1280)
+    open_page(tab, address(product, page))
+    assert tab.evaluate(WIDER) == []
+    assert tab.evaluate(UNNAMED) == []
+    tab.evaluate(AXE)
+    assert tab.evaluate(VIOLATIONS, ["color-contrast", "link-in-text-block"]) == []
+    _tab_reaches_what_it_is_for(tab, from_top=page == FROM_TOP)
+
+
+def _appears(tab: Page, colours: Literal["dark", "light"], *, width: int) -> None:
+    tab.emulate_media(color_scheme=colours)
+    tab.set_viewport_size({"width": width, "height": 800})
 
 
 def _fits_and_is_named(tab: Page) -> None:
@@ -132,7 +139,7 @@ def _fits_and_is_named(tab: Page) -> None:
 
 
 def _tab_reaches_what_it_is_for(tab: Page, *, from_top: bool) -> None:
-    """Each stop of the Tab key is seen, and the page's actions are among them. The sidebar is that of each page."""
+    """Each stop of the Tab key is seen, and the page's actions are among them."""
     reached: list[dict[str, Any]] = []
     if not from_top:
         tab.evaluate(FROM_MAIN)
@@ -173,13 +180,13 @@ def test_two_exports_are_compared_on_a_page_that_fits(tab: Page, product: Produc
     recipe = {"formats": ["sft-messages"], "filter": {"status": "approved"}}
     product.wait(product.api.post("/projects/demo/exports", json={"recipe": recipe}).json())
     after, before = product.get("/projects/demo/exports")["data"][:2]
-    tab.set_viewport_size({"width": 400, "height": 800})
+    _appears(tab, "light", width=400)
     open_page(tab, f"/p/demo/exports/{after['id']}/compare/?with={before['id']}")
     _fits_and_is_named(tab)
 
 
 def test_two_models_are_compared_on_a_page_that_fits(tab: Page) -> None:
-    tab.set_viewport_size({"width": 400, "height": 800})
+    _appears(tab, "light", width=400)
     open_page(tab, "/p/demo/evaluations/leaderboard/")
     tab.get_by_role("link", name="Compare", exact=True).first.click()
     expect(tab.locator("h1")).to_contain_text("scripted-tuned-cli")

@@ -153,6 +153,7 @@ def test_an_answer_in_a_dialog_is_saved_after_the_sign_in(tab: Page, user: User,
     assert Label.objects.get().value == "The tests fail"
 
 
+@pytest.mark.slow
 def test_the_reason_for_many_samples_is_given_after_the_sign_in(tab: Page, user: User, sample: Sample) -> None:
     tab.goto("/p/billing/samples/")
     tab.wait_for_load_state("networkidle")
@@ -183,6 +184,7 @@ def test_a_settings_form_is_sent_after_the_sign_in(tab: Page, user: User, projec
     assert project.guidelines == "Long guidelines"
 
 
+@pytest.mark.slow
 def test_a_scenario_is_saved_after_the_sign_in(tab: Page, user: User) -> None:
     tab.goto("/p/billing/scenarios/new/")
     name = tab.locator('[name="name"]').first

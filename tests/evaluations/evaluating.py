@@ -141,3 +141,27 @@ def screened(project: Project, server: ModelServer) -> Evaluation:
     for name in ("good", "bad"):
         at_server(project, server, name)
     return evaluate(project, split, ["bad", "good"])
+
+
+def live(project: Project, *models: str, **params: Any) -> Run:
+    """Live episodes of these models."""
+    given = {"kind": "live", "models": list(models), "family": "shop", **params}
+    return end(launch(project=project, kind="evaluate", params=given, user=None))
+
+
+def figures(run: Run) -> dict[str, dict[str, Any]]:
+    return {row["model"]: row for row in run.result["models"]}
+
+
+def check(project: Project, split: Split, **against: str) -> Run:
+    """A check of the split for contamination."""
+    params = {"split": str(split.pk), **against}
+    return end(launch(project=project, kind="contamination", params=params, user=None))
+
+
+def evaluated(script: Script, split: str, *models: str) -> str:
+    """The evaluation of these models on the split, started by REST."""
+    body = {"models": list(models), "split": split}
+    run = done(script, script("post", f"{script.here}/evaluations", body))
+    evaluation: str = run["result"]["evaluation"]
+    return evaluation

@@ -1,28 +1,45 @@
 """Helpers for exports: approved duels, a run driven by the real engine, and the files it wrote."""
 
 import hashlib
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
 from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils import timezone
 
 from curation.duels.models import Opponent
 from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
-from curation.review.decisions.approve import name_approved_texts
+from curation.review.decisions.outcome import name_approved_texts
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.runs.engine.worker import drive
+from curation.runs.kinds import kind_of
 from curation.runs.launch import launch
-from curation.runs.models import Run
+from curation.runs.models import Item, Run, RunState
 from curation.samples.models import Sample, SampleStatus
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import Pair, Strategy, Trajectory
-from tests.factories import make_duel, make_trajectory, make_user
+from tests.factories import make_duel, make_trajectory, make_user, ticket
 
+# The metadata of a row about which nothing is known.
+NO_METADATA: dict[str, Any] = {
+    **dict.fromkeys(("instance_id", "scenario", "repo", "tier", "task", "documentation_read", "provider_asked"), ""),
+    **dict.fromkeys(("bucket", "guarantee", "run", "outcome"), ""),
+    **{"score": -1.0, "reviewers": [], "reward": None, "rewards": {}, "metadata": {}},
+}
+WORKER = SimpleNamespace(checkpoint=lambda: None)
 # The formats that have rows of answers; others need a session with labels, rewards or its document.
 OF_ANSWERS = [name for name, form in FORMATS.items() if form.chat and name != "rollouts"]
+
+
+def answer(number: int) -> str:
+    """An answer that is unlike those of other numbers."""
+    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def approve(sample: Sample | None, *, by: User, pick: str = Pick.CHALLENGER, **values: Any) -> Sample:
@@ -102,6 +119,22 @@ def run_export(project: Project, recipe: dict[str, Any] | str, *, user: User | N
     """Launch the run and drive it like a worker."""
     run = launch(project=project, kind="export", params={"recipe": recipe}, user=user)
     return drive_export(run)
+
+
+def export_of(project: Project, recipe: dict[str, Any] | str, *, user: User | None = None) -> Export:
+    """Launch the run and do the work of its stages in turn, without the engine's claims: for tests of files and pages.
+    Raises `ItemFailed`."""
+    run = launch(project=project, kind="export", params={"recipe": recipe}, user=user)
+    kind = kind_of("export")
+    params = kind.read(run)
+    stages: Sequence[Any] = kind.stages(params)
+    for stage in stages:
+        write = stage.work(WORKER, Item(run=run))
+        with transaction.atomic():
+            write()
+    result = {**run.result, **kind.finish(run, params)}
+    Run.objects.filter(pk=run.pk).update(state=RunState.SUCCEEDED, result=result, finished_at=timezone.now())
+    return Export.objects.get(run=run)
 
 
 def drive_export(run: Run) -> Export:

@@ -15,7 +15,7 @@ import curation.exports
 from curation.exports.rows.session import session_texts
 from curation.trajectories.models import Outcome, Strategy
 from curation.trajectories.recorded import RecordedTexts
-from tests.exports.exporting import content, make_kept, make_pair, run_export
+from tests.exports.exporting import content, export_of, make_kept, make_pair
 from tests.factories import make_project, make_scenario, make_trajectory
 
 RECIPE = {"formats": ["sft-messages", "dpo"], "metadata": True}
@@ -48,7 +48,7 @@ def test_no_word_of_the_raw_exchange_is_in_any_file() -> None:
     for strategy in Strategy.values:
         make_pair(kept, failed, strategy)
     with CaptureQueriesContext(connection) as queries:
-        export = run_export(project, RECIPE)
+        export = export_of(project, RECIPE)
     assert export.counts["rows"] == {"sft-messages": {"train": 1}, "dpo": {"train": 2}}
     for file in export.files.all():
         found = content(export, file.name)

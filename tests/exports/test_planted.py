@@ -10,8 +10,7 @@ from django.test import Client
 from curation.exports.models import Export
 from curation.runs.models import Run
 from curation.samples.models import Sample
-from tests.exports.exporting import content, drive_export
-from tests.exports.hygiene.test_plan import answer
+from tests.exports.exporting import answer, content, drive_export
 from tests.exports.pages.test_api import Script
 from tests.factories import make_duel, make_pull_request, set_history
 from tests.judging.scan.cases import FOUND

@@ -15,7 +15,7 @@ from curation.review.models import Pick
 from curation.samples.models import Sample
 from judging.messages import message_text
 from tests.duels.running import JUDGES, Models, run_to_end, shown, verdict
-from tests.exports.exporting import approve, content, revise, rows, run_export
+from tests.exports.exporting import approve, content, export_of, revise, rows
 from tests.factories import make_endpoint, make_member, make_project, make_pull_request, make_user
 from tests.imports.bringing import bring
 
@@ -89,7 +89,7 @@ def test_a_call_is_made_judged_shown_and_exported_as_a_call(models: Models, clie
 
     assert duel.sample is not None
     approve(duel.sample, by=make_user())
-    export = run_export(project, {"formats": ["sft-prompt-completion", "dpo", "openai-sft", "llamafactory-sft"]})
+    export = export_of(project, {"formats": ["sft-prompt-completion", "dpo", "openai-sft", "llamafactory-sft"]})
     completion, pair, weighted, turn = (row for name in export.recipe["formats"] for row in data(export, name))
     called = {"name": "bash", "arguments": {"command": "cat a.py"}}
     answer = {"role": "assistant", "content": "I read it."}
@@ -118,7 +118,7 @@ def test_reasoning_is_kept_in_its_own_field_by_choice(models: Models) -> None:
     run_to_end(project)
     approve(judged_sample(), by=make_user())
     formats = ["sft-prompt-completion", "axolotl-chat", "openai-sft", "llamafactory-sft"]
-    export = run_export(project, {"formats": formats, "reasoning": "keep"})
+    export = export_of(project, {"formats": formats, "reasoning": "keep"})
     completion, chat, *others = (row for name in formats for row in data(export, name))
     assert completion["completion"][0]["reasoning_content"] == "The file is short."
     assert completion["prompt"][1]["reasoning_content"] == "I look first."
@@ -137,7 +137,7 @@ def test_a_revision_may_change_a_call(models: Models) -> None:
     sample = judged_sample()
     revise(sample, 'I read it.\n[tool call c9] bash {"command": "head a.py"}\n', by=make_user())
     approve(sample, by=make_user())
-    export = run_export(project, {"formats": ["sft-prompt-completion", "dpo"], "sources": ["revisions"]})
+    export = export_of(project, {"formats": ["sft-prompt-completion", "dpo"], "sources": ["revisions"]})
     completion, pair = (row for name in export.recipe["formats"] for row in data(export, name))
     (answer,) = completion["completion"]
     assert answer["content"] == "I read it." and answer["tool_calls"][0]["id"] == "c9"
@@ -152,7 +152,7 @@ def test_calls_that_the_approved_text_does_not_show_never_leave(models: Models) 
     approve(judged_sample(), by=make_user())
     duel.challenger.text.tool_calls = [THIRD]
     duel.challenger.text.save()
-    export = run_export(project, {"formats": ["dpo"]})
+    export = export_of(project, {"formats": ["dpo"]})
     assert [row["reason"] for row in rows(export, "excluded.jsonl")] == ["not_as_approved"]
 
 
@@ -160,7 +160,7 @@ def test_the_reference_keeps_its_calls(models: Models) -> None:
     project = judged_project()
     run_to_end(project, mode=1)
     approve(judged_sample(), by=make_user(), pick=Pick.KING)
-    export = run_export(project, {"formats": ["openai-preference"]})
+    export = export_of(project, {"formats": ["openai-preference"]})
     (row,) = data(export, "openai-preference")
     assert row["input"]["tools"] == TOOLS
     assert row["preferred_output"] == [{"role": "assistant", "content": "Done.", "tool_calls": [THIRD]}]

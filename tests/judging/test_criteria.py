@@ -5,6 +5,7 @@ import json
 import pytest
 
 from judging.criteria import Unscored, read_criteria
+from judging.messages import content_of, split_calls
 
 KIT = """
 [judge]
@@ -116,3 +117,14 @@ def test_a_rubric_that_cannot_be_read_says_why(criterion: str, why: str) -> None
 def test_tables_of_another_form_are_no_criteria(rubric: str) -> None:
     with pytest.raises(Unscored, match="are tables"):
         read_criteria(rubric)
+
+
+def test_content_of_a_message_in_parts() -> None:
+    assert content_of({"content": [{"type": "text", "text": "a"}, {"type": "image_url"}, {"text": "b"}]}) == "a\nb"
+    assert content_of({"content": None, "tool_calls": []}) == ""
+    assert content_of("plain") == "plain"
+
+
+def test_a_call_that_is_nested_without_end_is_text() -> None:
+    text = "[tool call] run " + '{"a":' * 100_000 + "}"
+    assert split_calls(text, ["run"]) == (text, [])

@@ -13,7 +13,7 @@ from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import Problem
 from tests.duels.running import run_to_end
 from tests.factories import make_bearer, make_imported, make_member, make_project, make_sample
-from tests.judging.learning.test_clusters import text
+from tests.judging.learning.test_approval import text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -207,11 +207,7 @@ def figures(run: Any) -> dict[str, Any]:
         "cost_counted": str(run.cost.quantize(Decimal("1e-8"))),
         "tokens": [calls.aggregate(n=Sum(f"tokens_{way}"))["n"] for way in ("in", "out")],
         "tokens_counted": [run.tokens_in, run.tokens_out],
-        "answered_twice": calls.filter(status="ok")
-        .values("content_hash")
-        .annotate(n=Count("id"))
-        .filter(n__gt=1)
-        .count(),
+        "answered_twice": len(calls.filter(status="ok").values("content_hash").annotate(n=Count("id")).filter(n__gt=1)),
         "events": list(run.events.order_by("id").values_list("message", flat=True)),
     }
 

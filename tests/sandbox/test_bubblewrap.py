@@ -14,8 +14,7 @@ import pytest
 
 from sandbox.bubblewrap.backend import BubblewrapBackend, bubblewrap_backend, find
 from sandbox.bubblewrap.cgroups import find_cgroups
-from sandbox.bubblewrap.command import HOST_UID
-from sandbox.bubblewrap.host import find_host
+from sandbox.bubblewrap.command import HOST_UID, find_host
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from sandbox.protocol import SessionLimits, Setup
 

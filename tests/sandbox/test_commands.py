@@ -53,16 +53,8 @@ class TestState:
     @pytest.mark.parametrize(
         "value",
         [
-            "plain",
-            "it's",
-            'a "b" c',
-            "a\nb\n",
-            "$HOME `id` \\n \\",
-            "ünï→✓",
-            "'; exit 9; '",
-            "\x01\x7f\t",
-            "",
-            "é'\n\"'",
+            *("plain", "it's", 'a "b" c', "a\nb\n", "$HOME `id` \\n \\", "ünï→✓", "'; exit 9; '", "\x01\x7f\t"),
+            *("", "é'\n\"'"),
         ],
     )
     def test_exported_variables_carry_over_unchanged(self, session: SandboxSession, value: str) -> None:

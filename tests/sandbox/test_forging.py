@@ -253,7 +253,7 @@ class TestForging:
             "chmod 311 /usr/local /usr/local/lib /usr/local/share",
             "chmod 555 /usr/local /usr/local/lib /usr/local/share && find /usr/local -type d -exec chmod 555 {} +",
             """perl -e 'for (1 .. 300) { my $d = q(d) x 200; mkdir $d; chdir $d }'""",
-            "i=0; while touch /usr/local/lib/$i; do i=$((i+1)); done",
+            """perl -e '1 while open my $file, ">", "/usr/local/lib/" . $i++'""",
         ],
         ids=["behind links", "by modes", "from removal", "below deep folders", "on a full disk"],
     )  # fmt: skip

@@ -1,4 +1,7 @@
+from pathlib import Path
+
 import pytest
+from pytest_django import Settings
 
 from curation.runs.calls import ask
 from curation.runs.engine import dispatch
@@ -13,6 +16,18 @@ def no_bell(monkeypatch: pytest.MonkeyPatch) -> None:
     """The doorbell rings for nobody, since tests drive runs themselves; tries follow each other quickly."""
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backend is tried once in each folder of data."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def bubblewrap(settings: Settings, data_folder: Path) -> None:
+    """This machine's sandbox is bubblewrap's."""
+    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", data_folder
 
 
 @pytest.fixture

@@ -1,16 +1,24 @@
 """Rollouts in tests: operators that play a script, sandboxes that answer from one, runs driven by the real engine."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
+from curation.projects.instructions.texts import Instructions
 from curation.projects.models import Project
+from curation.runs.calls.record import Answered
+from curation.runs.kinds import LlmContext
 from curation.runs.launch import launch
-from curation.runs.models import Run
+from curation.runs.models import Item, Run
+from curation.scenarios.bundles.document import stored_bundle
+from curation.trajectories.params import RolloutParams
+from curation.trajectories.rollout.stage import RolloutPlan, play
+from sandbox.agent.episode import AgentEpisode
 from tests.driving import end
-from tests.factories import make_endpoint, make_project
-from tests.sandbox.fake import Answer, FakeSession
+from tests.factories import BUNDLE, make_endpoint, make_project
+from tests.sandbox.fake import Answer, FakeBackend, FakeSession
 
 SOLVES = ("todo --help", "todo", "echo 'hello world' > greeting.txt", "exit")
 SHOWN = {"todo --help": "usage: todo\n", "todo": 'write "hello world" to greeting.txt in your home\n'}
@@ -56,6 +64,28 @@ def todo_machine(session: FakeSession, command: str) -> Answer:
 def has_greeting(session: FakeSession) -> bool:
     """The result of the bundle's checker."""
     return any("hello world" in command for command in session.commands)
+
+
+@dataclass
+class Asking:
+    """The context of a stage, as far as an episode needs it: operators are asked, and nothing is recorded."""
+
+    operators: Operators
+
+    async def ask(self, item: Item, target: EndpointTarget, request: CompletionRequest, **_: object) -> Answered:
+        return Answered(await self.operators.complete(target, request), 0, cached=False)
+
+
+def played(
+    operators: Operators, rooms: FakeBackend, bundle: dict[str, Any] | None = None, **params: Any
+) -> AgentEpisode:
+    """An episode of `operator-a` through the scenario, without a run and without a database."""
+    target = EndpointTarget(1, "operator-a", "fake/operator", "", "", {}, 8, None, None, None, None, "")
+    instructions = Instructions("operator", "", "You operate a terminal.", "", False, 0)
+    plan = RolloutPlan(target, instructions, {}, rooms, RolloutParams(model="operator-a", **params))
+    given = stored_bundle({**BUNDLE, "name": "greeting", **(bundle or {})})
+    context = cast("LlmContext", Asking(operators))
+    return asyncio.run(play(context, Item(pk=1, run_id=1), plan, given, index=0)).episode
 
 
 def make_stage(*, model: str = "operator-a") -> Project:

@@ -29,14 +29,12 @@ Say = Callable[[str], None]
 SILENT_SECONDS = 5.0
 
 
-def upload_sample(project: Project, name: str, content: bytes | None = None) -> str:
-    """Store a file of the demo, or `content` under this name; return its key."""
-    content = sample_rows(name) if content is None else content
-    return store_upload(project=project, file=ContentFile(content), name=name)
+def upload_sample(project: Project, name: str) -> str:
+    """Store a file of the demo; return its key. `scenarios.jsonl` has all scenarios that ship with Winnow."""
+    return store_upload(project=project, file=ContentFile(_sample_rows(name)), name=name)
 
 
-def sample_rows(name: str) -> bytes:
-    """A file of the demo; `scenarios.jsonl` has all scenarios that ship with Winnow."""
+def _sample_rows(name: str) -> bytes:
     if name != "scenarios.jsonl":
         return (FILES / name).read_bytes()
     paths = sorted([*SHIPPED.glob("*.json"), *(FILES / "scenarios").glob("*.json")])
@@ -67,12 +65,8 @@ class Builder:
             defaults = {"model": model, "family": "scripted", "max_concurrency": 32, **values}
             Endpoint.objects.get_or_create(project=self.project, name=name, defaults=defaults)
 
-    def upload(self, name: str, content: bytes | None = None) -> str:
-        """Store a file of the demo, or `content` under this name; return its key."""
-        return upload_sample(self.project, name, content)
-
-    def import_rows(self, kind: str, name: str, content: bytes | None = None) -> Run:
-        return self.run("import", kind=kind, upload=self.upload(name, content), name=name)
+    def import_rows(self, kind: str, name: str) -> Run:
+        return self.run("import", kind=kind, upload=upload_sample(self.project, name), name=name)
 
     def run(self, kind: str, /, **params: Any) -> Run:
         run = launch(project=self.project, kind=kind, params=params, user=self.user)

@@ -9,7 +9,7 @@ import time
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from curation.dashboard.demo.builder import FILES, Builder, DemoFailed, Say
+from curation.dashboard.demo.builder import FILES, Builder, DemoFailed, Say, upload_sample
 from curation.dashboard.demo.scenarios import make_demo_scenarios
 from curation.duels.models import Duel, Prompt, PullRequest
 from curation.evaluations.compare.baseline import pin_baseline
@@ -73,7 +73,7 @@ def make_demo_evaluation(build: Builder) -> None:
     if split is None:
         split = Split.objects.get(run=build.import_rows("eval_rows", ROWS))
     if not split.checks.filter(ready=True).exists():
-        build.run("contamination", split=str(split.pk), upload=build.upload(TRAINING))
+        build.run("contamination", split=str(split.pk), upload=upload_sample(build.project, TRAINING))
     if not Evaluation.objects.filter(split=split).exists():
         build.run("evaluate", models=[BASE, TUNED], split=str(split.pk), family="aws")
         pin_baseline(access=build.access, model=EvaluatedModel.objects.get(evaluation__split=split, name=BASE))

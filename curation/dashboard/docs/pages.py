@@ -57,21 +57,14 @@ class FoundSection:
     excerpt: str
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentGroup:
-    name: str
-    documents: Sequence[DocsDocument]
-
-
 @cache
 def documents() -> dict[str, DocsDocument]:
     """Return all documents by name, in reading order."""
     return {name: _read(name) for names in GROUPS.values() for name in names}
 
 
-def groups() -> list[DocumentGroup]:
-    known = documents()
-    return [DocumentGroup(title, [known[name] for name in names]) for title, names in GROUPS.items()]
+def groups() -> dict[str, list[DocsDocument]]:
+    return {title: [documents()[name] for name in names] for title, names in GROUPS.items()}
 
 
 def find(query: str) -> list[FoundSection]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from curation.dashboard.overview.stats import StatsOut
@@ -98,34 +99,20 @@ def checklist_of(access: Access, stats: StatsOut, start: str = "") -> list[Check
     made, samples = start_of(access.project, stats, start), sum(stats.statuses.values())
     if not made:
         return []
-    steps = []
-    if made == "tasks":
-        steps = [*_models(access), _scenarios(access, stats), *_sessions(access, stats)]
-    elif made == "prompts":
-        steps = [*_models(access), *_duels(access, stats)]
-    elif not samples:
-        steps = [_import(access, next(one for one in STARTS if one.name == made))]
-    left = stats.statuses[SampleStatus.PENDING]
-    review = f"Review {counted(left, 'sample')}" if left else "Open the queue"
-    steps += [
+    titles = [*ON_THE_WAY[made], "Review", "Export"]
+    if samples and made in ("answers", "runs"):
+        titles.remove("Import")
+    if not access.project.settings.data.is_agent and RECORDS in titles:
+        titles.remove(RECORDS)
+    steps = [
         _step(
             access,
-            Scope.REVIEW,
-            "Review",
-            "Approve, reject or refine the borderline samples.",
-            done=samples > left,
-            action=review,
-            view="queue",
-        ),
-        _step(
-            access,
-            Scope.EXPORT,
-            "Export",
-            "Write the approved samples for a trainer.",
-            done=False,
-            action="New export",
-            view="export-new",
-        ),
+            title,
+            done=_done(access.project, stats, title),
+            start=made,
+            left=stats.statuses[SampleStatus.PENDING],
+        )
+        for title in titles
     ]
     first = next(position for position, step in enumerate(steps) if not step.done and step.title != RECORDS)
     return [replace(step, next=position == first) for position, step in enumerate(steps)]
@@ -135,117 +122,83 @@ def exported(project: Project) -> bool:
     return Export.objects.of(project).filter(ready=True, counts__exported__gt=0).exists()
 
 
-RECORDS = "Pull-request records (optional)"
+RECORDS, PAIR = "Pull-request records (optional)", "pair"
+# The steps before the review, by the start.
+ON_THE_WAY = {
+    "answers": ("Import",),
+    "runs": ("Import",),
+    "prompts": ("Models", "Prompts", RECORDS, PAIR),
+    "tasks": ("Models", "Tasks", "Gate", "Rollout"),
+}
+# By title: the right that the step needs, its text and its link, and the page with the query of the link.
+STEPS = {
+    "Import": (
+        *(Scope.RUN, "From a file, an archive or an address. A preview shows how the rows are read."),
+        *("Import {what}", "import-new", "?kind={kind}"),
+    ),
+    "Models": (
+        Scope.ADMIN,
+        "Add the models that answer and that judge: a name, an address, the variable with the key.",
+        *("Add a model", "model-new", ""),
+    ),
+    "Prompts": (
+        *(Scope.RUN, "Import conversations. Each message of the assistant becomes a prompt to answer."),
+        *("Import prompts", "import-new", "?kind=turns"),
+    ),
+    RECORDS: (
+        *(Scope.RUN, "Titles and patches of the tasks. The leak lint compares answers with them."),
+        *("Import records", "import-new", "?kind=pr_records"),
+    ),
+    PAIR: (
+        *(Scope.RUN, "Two models answer each prompt, and the judges compare the answers."),
+        *("Launch a {pair}", "run-new", "?kind=duel"),
+    ),
+    "Tasks": (
+        *(Scope.RUN, "Write scenarios by hand, let a model write them, or import bundles."),
+        *("New scenario", "scenario-new", ""),
+    ),
+    "Gate": (
+        *(Scope.RUN, "Prove that the scenarios can be solved. Only admitted ones are rolled out."),
+        *("Launch a gate", "run-new", "?kind=gate"),
+    ),
+    "Rollout": (
+        *(Scope.RUN, "A model works on each admitted scenario in a sandbox."),
+        *("Launch a rollout", "run-new", "?kind=rollout"),
+    ),
+    "Review": (Scope.REVIEW, "Approve, reject or refine the borderline samples.", "{review}", "queue", ""),
+    "Export": (Scope.EXPORT, "Write the approved samples for a trainer.", "New export", "export-new", ""),
+}
 
 
-def _models(access: Access) -> list[ChecklistStep]:
-    return [
-        _step(
-            access,
-            Scope.ADMIN,
-            "Models",
-            "Add the models that answer and that judge: a name, an address, the variable with the key.",
-            done=Endpoint.objects.of(access.project).exists(),
-            action="Add a model",
-            view="model-new",
-        )
-    ]
+def _done(project: Project, stats: StatsOut, title: str) -> bool:
+    """Whether a step is done; only what it needs is asked of the database."""
+    runs, funnel = Run.objects.of(project).filter(state="succeeded"), stats.funnel
+    asked: dict[str, QuerySet[Endpoint] | QuerySet[Run]] = {
+        "Models": Endpoint.objects.of(project),
+        RECORDS: runs.filter(kind="import", params__kind="pr_records"),
+        PAIR: runs.filter(kind__in=("duel", "judge")),
+    }
+    by_figures = {
+        "Prompts": funnel["prompts"] > 0,
+        "Tasks": funnel["scenarios"] > 0,
+        "Gate": funnel["scenarios admitted"] > 0,
+        "Rollout": funnel["trajectories"] > 0,
+        "Review": sum(stats.statuses.values()) > stats.statuses[SampleStatus.PENDING],
+    }
+    return asked[title].exists() if title in asked else by_figures.get(title, False)
 
 
-def _import(access: Access, start: Start) -> ChecklistStep:
-    what = "runs" if start.kind == "trajectories" else "answers"
-    return _step(
-        access,
-        Scope.RUN,
-        "Import",
-        "From a file, an archive or an address. A preview shows how the rows are read.",
-        done=False,
-        action=f"Import {what}",
-        view="import-new",
-        query=f"?kind={start.kind}",
-    )
-
-
-def _scenarios(access: Access, stats: StatsOut) -> ChecklistStep:
-    return _step(
-        access,
-        Scope.RUN,
-        "Tasks",
-        "Write scenarios by hand, let a model write them, or import bundles.",
-        done=stats.funnel["scenarios"] > 0,
-        action="New scenario",
-        view="scenario-new",
-    )
-
-
-def _duels(access: Access, stats: StatsOut) -> list[ChecklistStep]:
-    runs, is_agent = Run.objects.of(access.project), access.project.settings.data.is_agent
+def _step(access: Access, title: str, *, done: bool, start: str, left: int) -> ChecklistStep:
+    scope, text, action, view, query = STEPS[title]
     pair = access.project.settings.data.words.pair
-    records = runs.filter(kind="import", params__kind="pr_records", state="succeeded").exists()
-    steps = [
-        _step(
-            access,
-            Scope.RUN,
-            "Prompts",
-            "Import conversations. Each message of the assistant becomes a prompt to answer.",
-            done=stats.funnel["prompts"] > 0,
-            action="Import prompts",
-            view="import-new",
-            query="?kind=turns",
-        ),
-        _step(
-            access,
-            Scope.RUN,
-            RECORDS,
-            "Titles and patches of the tasks. The leak lint compares answers with them.",
-            done=records,
-            action="Import records",
-            view="import-new",
-            query="?kind=pr_records",
-        ),
-        _step(
-            access,
-            Scope.RUN,
-            pair,
-            "Two models answer each prompt, and the judges compare the answers.",
-            done=runs.filter(kind__in=("duel", "judge"), state="succeeded").exists(),
-            action=f"Launch a {pair.lower()}",
-            view="run-new",
-            query="?kind=duel",
-        ),
-    ]
-    return [step for step in steps if is_agent or step.title != RECORDS]
-
-
-def _sessions(access: Access, stats: StatsOut) -> list[ChecklistStep]:
-    return [
-        _step(
-            access,
-            Scope.RUN,
-            "Gate",
-            "Prove that the scenarios can be solved. Only admitted ones are rolled out.",
-            done=stats.funnel["scenarios admitted"] > 0,
-            action="Launch a gate",
-            view="run-new",
-            query="?kind=gate",
-        ),
-        _step(
-            access,
-            Scope.RUN,
-            "Rollout",
-            "A model works on each admitted scenario in a sandbox.",
-            done=stats.funnel["trajectories"] > 0,
-            action="Launch a rollout",
-            view="run-new",
-            query="?kind=rollout",
-        ),
-    ]
-
-
-def _step(
-    access: Access, scope: Scope, title: str, text: str, *, done: bool, action: str, view: str, query: str = ""
-) -> ChecklistStep:
+    words = {
+        "what": "runs" if start == "runs" else "answers",
+        "kind": next(one.kind for one in STARTS if one.name == start),
+        "pair": pair.lower(),
+        "review": f"Review {counted(left, 'sample')}" if left else "Open the queue",
+    }
     allowed = access.may(scope)
-    url = reverse(view, args=[access.project.slug]) + query if allowed else ""
+    url = reverse(view, args=[access.project.slug]) + query.format(**words) if allowed else ""
     who = {Scope.ADMIN: "An admin", Scope.REVIEW: "A reviewer"}.get(scope, "A curator")
-    return ChecklistStep(title, text, done, action, url, "" if allowed else f"{who} of the project does this.")
+    needs = "" if allowed else f"{who} of the project does this."
+    return ChecklistStep(pair if title == PAIR else title, text, done, action.format(**words), url, needs)

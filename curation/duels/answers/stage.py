@@ -9,11 +9,10 @@ from typing import ClassVar
 import orjson
 from django.db.models import Max, Q
 
-from curation.duels.answers.leaks import Lint, lint_answer
-from curation.duels.answers.read import LeakReader, Patience, read_answer
-from curation.duels.answers.spare import NONE
+from curation.duels.answers.leaks import NONE, LeakReader, Lint, Patience, lint_answer, read_answer
 from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
+from curation.duels.params import AnswerParams, ChallengerParams
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.record import Answered
@@ -51,10 +50,6 @@ class AnswerPlan:
     target: EndpointTarget
     instructions: Instructions
     params: dict[str, object]
-    samples: int
-    attempts: int
-    fresh: bool
-    filter: Json
     reader: LeakReader | None
 
     def fingerprint(self, side: str) -> str:
@@ -90,32 +85,21 @@ class AnswerStage:
     most_open = MOST_OPEN_CALLS
     lasting: ClassVar = True
 
-    def __init__(
-        self, side: Side, *, model: str, samples: int, attempts: int, fresh: bool, filter: Json, reader: str | None
-    ) -> None:
+    def __init__(self, side: Side, params: AnswerParams) -> None:
         self.name = side.value
-        self._side = side
-        self._model = model
-        self._reader_name, self._patience = reader, Patience()
-        self._samples, self._attempts, self._fresh, self._filter = samples, attempts, fresh, filter
+        self._side, self._params, self._patience = side, params, Patience()
 
     def read(self, run: Run) -> AnswerPlan:
         given = run.settings.generation
-        target = run_target(run, self._model)
-        return AnswerPlan(
-            target=target,
-            instructions=run_instructions(run, self._side.value),
-            params=call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens}),
-            samples=self._samples,
-            attempts=self._attempts,
-            fresh=self._fresh,
-            filter=self._filter,
-            reader=self._reader(run),
-        )
+        target = run_target(run, self._params.model)
+        params = call_params(target, {"temperature": given.temperature, "max_tokens": given.max_tokens})
+        return AnswerPlan(target, run_instructions(run, self._side.value), params, self._reader(run))
 
     def _reader(self, run: Run) -> LeakReader | None:
+        if not isinstance(self._params, ChallengerParams):
+            return None
         # Runs from before the parameter have the reader of the settings.
-        name = self._reader_name or run.settings.generation.leak_reader or NONE
+        name = self._params.leak_reader or run.settings.generation.leak_reader or NONE
         if name == NONE:
             return None
         target, limit = targets_named(run.project, [name], "leak_reader")[0], run.settings.panel.max_tokens
@@ -133,14 +117,14 @@ class AnswerStage:
             # What another reader read, or none, is read now; the answer stays. What is flagged needs no reader.
             flagged = Q(leak_flag=True) | Q(reader_flag=True)
             accepted = accepted.filter(flagged | Q(reading__mark=plan.reader.mark))
-        answered = set() if plan.fresh else set(accepted.values_list("prompt_id", "sample_index"))
+        answered = set() if self._params.fresh else set(accepted.values_list("prompt_id", "sample_index"))
         # Only agents' turns have hidden records; of other data both models answer blind.
         with_record = run.settings.data.is_agent
         records = set(PullRequest.objects.of(run.project).usable().values_list("instance_id", flat=True))
         doubtful = dict(PullRequest.objects.of(run.project).doubtful().values_list("instance_id", "doubt"))
-        prompts = prompts_in(run.project, plan.filter).order_by("id").values_list("pk", "instance_id")
+        prompts = prompts_in(run.project, self._params.filter).order_by("id").values_list("pk", "instance_id")
         for prompt_id, instance_id in prompts.iterator(CHUNK):
-            for index in range(plan.samples):
+            for index in range(self._params.samples):
                 reason = ""
                 if self._side == Side.CHALLENGER and with_record and instance_id in doubtful:
                     reason = f"doubtful pull-request record: clear it or import the right one. {doubtful[instance_id]}"
@@ -166,12 +150,10 @@ class AnswerStage:
         for item in items:
             prompt = prompts.get(item.target_id or 0)
             if prompt is not None:
-                last = tried.get((prompt.pk, item.data["sample_index"]), 0)
+                key, text = (prompt.pk, item.data["sample_index"]), texts[prompt.pk]
                 record = records.get(prompt.instance_id)
-                text = texts[prompt.pk]
-                index = item.data["sample_index"]
                 jobs[item.pk] = AnswerJob(
-                    plan, prompt.pk, text.history, text.tools, record, last, unread.get((prompt.pk, index))
+                    plan, prompt.pk, text.history, text.tools, record, tried.get(key, 0), unread.get(key)
                 )
         return jobs
 
@@ -184,7 +166,7 @@ class AnswerStage:
 
     def _unread(self, plan: AnswerPlan, prompt_ids: Sequence[int]) -> dict[tuple[int, int], Answer]:
         """Return accepted answers that only lack the reading of the second reader."""
-        if plan.reader is None or plan.fresh:
+        if plan.reader is None or self._params.fresh:
             return {}
         mark = plan.fingerprint(self._side)
         rows = Answer.objects.filter(prompt_id__in=prompt_ids, fingerprint=mark, refusal="", leak_flag=False)
@@ -197,11 +179,11 @@ class AnswerStage:
         if job.unread is not None:
             return await self._read_again(context, item, job, job.unread)
         attempts: list[AnswerAttempt] = []
-        for number in range(job.tried + 1, job.tried + job.plan.attempts + 1):
+        for number in range(job.tried + 1, job.tried + self._params.attempts + 1):
             index = item.data["sample_index"]
             request = CompletionRequest(messages, job.plan.params, sample_index=index, attempt=number, tools=job.tools)
-            digest = job.plan.instructions.sha256
-            answered = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=job.plan.fresh)
+            digest, fresh = job.plan.instructions.sha256, self._params.fresh
+            answered = await context.ask(item, job.plan.target, request, instructions_hash=digest, fresh=fresh)
             said = answered.completion
             refusal = format_refusal(said.text, finish_reason=said.finish_reason, calls=said.tool_calls) or ""
             attempts.append(AnswerAttempt(number, answered, refusal))
@@ -252,7 +234,7 @@ class AnswerStage:
         index = item.data["sample_index"]
         if not attempt.refusal:
             same = Answer.objects.filter(prompt_id=job.prompt_id, fingerprint=mark, sample_index=index, refusal="")
-            if job.plan.fresh:
+            if self._params.fresh:
                 same.update(fingerprint=f"{mark[:REPLACED_LENGTH]}~{attempt.answered.call_id}")
             elif found := same.first():
                 return found.pk

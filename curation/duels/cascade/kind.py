@@ -5,9 +5,8 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from curation.duels.cascade.params import CascadeParams
 from curation.duels.cascade.stage import CascadeCompareStage, CascadeScoreStage, FirstStage, PanelStage, sure_items
-from curation.duels.cascade.sure import sure_of
+from curation.duels.cascade.sure import CascadeParams, sure_of
 from curation.duels.estimate import judge_estimate
 from curation.duels.filters import AskedFilter, check_filter
 from curation.duels.kinds import settle_panel
@@ -18,7 +17,7 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
-from curation.samples.list.queries import review_steps
+from curation.samples.list.pages import review_steps
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted, exact_money, percent

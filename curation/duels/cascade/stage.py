@@ -7,8 +7,7 @@ from itertools import islice
 
 from django.db.models import QuerySet
 
-from curation.duels.cascade.params import CascadeParams
-from curation.duels.cascade.sure import CHUNK, chunks, drawn_duels, sure_of
+from curation.duels.cascade.sure import CHUNK, CascadeParams, chunks, drawn_duels, sure_of
 from curation.duels.judge.pairing import Entrants
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.params import Panel

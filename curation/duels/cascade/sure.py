@@ -5,17 +5,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from curation.duels.cascade.params import CascadeParams
-from curation.duels.params import Panel, panel_of
+from pydantic import Field
+
+from curation.duels.params import JudgeParams, Panel, panel_of
 from curation.duels.score.readings import VerdictRow, readings_of_run
 from curation.duels.verdict.stage import duels_of
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.models import Run
-from judging.panel.buckets import Thresholds, bucket_for
-from judging.panel.scoring import score_duel
+from judging.panel.scoring import Thresholds, bucket_for, score_duel
 from judging.statistics.guarantee import SetLevel, levels_of, proven, thresholds_of
 
 CHUNK = 1_000
+
+
+class CascadeParams(JudgeParams):
+    """`judges` is the full panel, to which `model`, the judge that reads first, belongs."""
+
+    model: str = Field(description="The judge that reads every duel, usually the cheapest.")
+    size: int = Field(150, ge=1, le=5_000, description="Duels, drawn at random, that the full panel also reads.")
+    alpha: float = Field(
+        0.05, ge=0.001, le=0.5, description="The tolerated share of duels that would have another bucket by all judges."
+    )
+    delta: float = Field(
+        0.05, ge=0.001, le=0.5, description="The chance that the promise is wrong: 0.05 is 95 % confidence."
+    )
+    seed: int = Field(0, description="Set at launch: of the draw.")
 
 
 @dataclass(frozen=True, slots=True)

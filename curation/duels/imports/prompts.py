@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import orjson
 
-from curation.duels.imports.conversation import Conversation
+from curation.duels.imports.conversation import Conversation, length_of
 from curation.duels.models import Prompt, PromptText, Session
 from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
@@ -25,26 +25,28 @@ from curation.imports.row_kinds import ImportTarget
 from curation.projects.models import Project
 from curation.samples.scans import scan_texts
 from curation.web.ids import KeyList
-from judging.messages import Message, content_of
+from judging.messages import Message
 from judging.scan.scan import texts_of
 
 
 class HashedRow(NamedTuple):
-    """A row of a source. `turns` are the wanted ones, and `hashes` those of its messages (`content_hashes`)."""
+    """A row of a source. `turns` are the wanted ones, and `hashes` those of its messages (`content_hashes`).
+
+    `length` is the number of messages before the last turn, wanted or not, and `session_digest` the hash of the last of
+    these.
+    """
 
     offset: int
     conversation: Conversation
     turns: Sequence[int]
     hashes: Sequence[str]
+    length: int
+    session_digest: str
 
-    @property
-    def length(self) -> int:
-        """The number of messages before the last turn, wanted or not."""
-        return max(self.conversation.turns)
-
-    @property
-    def session_digest(self) -> str:
-        return self.hashes[self.length - 1]
+    @classmethod
+    def of(cls, offset: int, conversation: Conversation, turns: Sequence[int]) -> "HashedRow":
+        hashes, length = content_hashes(conversation), max(conversation.turns)
+        return cls(offset, conversation, turns, hashes, length, hashes[length - 1])
 
 
 def content_hashes(conversation: Conversation) -> list[str]:
@@ -102,8 +104,8 @@ def write_sessions(target: ImportTarget, rows: Sequence[HashedRow]) -> dict[str,
 
 WantedRow = tuple[int, Conversation, list[int]]  # offset, conversation, indexes of the turns
 PROMPT_FIELDS = (
-    *("id", "project", "run", "imported_again", "source", "row_offset", "turn_index", "instance_id"),
-    *("repo", "tokens", "content_hash", "created_at"),
+    *("project", "run", "imported_again", "created_at", "id", "source", "row_offset", "turn_index", "instance_id"),
+    *("repo", "tokens", "content_hash"),
 )
 
 
@@ -123,7 +125,7 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     other = f"{target.source}#{target.digest[:8]}"
-    hashed = [HashedRow(offset, one, turns, content_hashes(one)) for offset, one, turns in rows]
+    hashed = [HashedRow.of(*row) for row in rows]
     known = _sources(project, {row.hashes[turn] for row in hashed for turn in row.turns})
     of_offset: dict[int, set[str]] = {}
     for row in hashed:
@@ -154,7 +156,7 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
     if target.memory.get("other"):
         target.notes["also_as"] = other
     if counts["prompts"]:
-        counts["doubtful"] = compare_records(project, {row.instance_id for _, row, _ in rows} - {""})
+        counts["doubtful"] = compare_records(project, {one.instance_id for _, one, _ in rows} - {""})
     return counts
 
 
@@ -177,7 +179,7 @@ def _running_sizes(messages: Sequence[Message]) -> list[int]:
     sizes, total = [], 0
     for message in messages:
         sizes.append(total)
-        total += len(content_of(message))
+        total += length_of(message)
         if "tool_calls" in message:
             total += len(orjson.dumps(message["tool_calls"]))
     return sizes
@@ -189,28 +191,14 @@ def _write(target: ImportTarget, batch: Sequence[_New]) -> None:
     scan_texts(text for row in rows for text in texts_of(row.conversation.messages))
     sessions = write_sessions(target, rows)
     ids = reserve_ids(Prompt, len(batch))
-    project, run, now = target.run.project_id, target.run.pk, now_value()
-    insert_rows(
-        Prompt,
-        PROMPT_FIELDS,
-        [
-            (
-                pk,
-                project,
-                run,
-                False,
-                new.source,
-                new.row.offset,
-                new.row.conversation.start + new.turn,
-                new.row.conversation.instance_id,
-                new.row.conversation.repo,
-                new.tokens,
-                new.row.hashes[new.turn],
-                now,
-            )
-            for pk, new in zip(ids, batch, strict=True)
-        ],
-    )
+    same = (target.run.project_id, target.run.pk, False, now_value())
+    turns = []
+    for pk, (source, row, turn, tokens) in zip(ids, batch, strict=True):
+        one = row.conversation
+        turns.append(
+            (*same, pk, source, row.offset, one.start + turn, one.instance_id, one.repo, tokens, row.hashes[turn])
+        )
+    insert_rows(Prompt, PROMPT_FIELDS, turns)
     insert_rows(
         PromptText,
         ("prompt", "session", "at", "reference"),

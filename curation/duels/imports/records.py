@@ -192,29 +192,13 @@ def _same(existing: PullRequest, entry: PullRequestRow) -> bool:
 
 
 def _create(run: Run, entries: list[PullRequestRow]) -> None:
-    ids, now = reserve_ids(PullRequest, len(entries)), now_value()
+    ids = reserve_ids(PullRequest, len(entries))
+    same = (run.project_id, run.pk, False, "", False, now_value())
     insert_rows(
         PullRequest,
-        (
-            *("id", "project", "run", "imported_again", "doubt", "doubt_cleared", "instance_id", "repo", "title"),
-            *("commit", "files", "patch_tokens", "created_at"),
-        ),
+        ("project", "run", "imported_again", "doubt", "doubt_cleared", "created_at", "id", "instance_id", *KEPT),
         [
-            (
-                pk,
-                run.project_id,
-                run.pk,
-                False,
-                "",
-                False,
-                e.instance_id,
-                e.repo,
-                e.title,
-                e.commit,
-                as_json(e.files),
-                e.patch_tokens,
-                now,
-            )
+            (*same, pk, e.instance_id, e.repo, e.title, e.commit, as_json(e.files), e.patch_tokens)
             for pk, e in zip(ids, entries, strict=True)
         ],
     )

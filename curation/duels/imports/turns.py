@@ -1,15 +1,13 @@
 """Import agent turns: each row is a conversation, and its assistant messages become prompts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
 from pydantic import Field
 
-from curation.duels.imports.conversation import Conversation
-from curation.duels.imports.logs import LogDocument, read_document
+from curation.duels.imports.conversation import Conversation, LogDocument, length_of, read_document
 from curation.duels.imports.prompts import write_prompts
 from curation.duels.imports.sampling import SamplingPlan, order_in_block, pick_turns
 from curation.imports.row_kinds import Chunk, ImportKind, ImportTarget, RowPreview, SessionOptions
@@ -18,7 +16,7 @@ from curation.projects.settings.data import CHAT, TURNS
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from judging.answers.facts import acts
-from judging.messages import content_of, message_text
+from judging.messages import message_text
 
 # Rows by which the kind of data is recognised.
 LOOKED_AT = 50
@@ -34,8 +32,7 @@ class TurnOptions(SessionOptions):
     turns_per_row: int | None = Field(None, ge=1, le=10_000, description="Most turns of one row.")
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRow:
+class TurnRow(NamedTuple):
     """The conversations of a row, and the turns to import: indexes of messages, counted over all of its
     conversations."""
 
@@ -85,7 +82,7 @@ class TurnKind(ImportKind[TurnOptions, TurnRow]):
 
     def weight(self, entry: TurnRow) -> int:
         conversations = entry.document.conversations
-        return sum(len(content_of(message)) for one in conversations for message in one.messages)
+        return sum(length_of(message) for one in conversations for message in one.messages)
 
     def write(self, target: ImportTarget, entries: list[TurnRow]) -> dict[str, int]:
         target.read_as(entry.document.layout for entry in entries)

@@ -1,10 +1,10 @@
 """Control duels: duels whose outcome is known, mixed in among a run's own without a mark."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from zlib import crc32
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from curation.duels.models import Answer, Duel, Opponent
 from curation.samples.models import SampleStatus
@@ -70,18 +70,26 @@ def create_controls(duels: Sequence[int], wanted: int) -> list[int]:
     return [ids[key] for key in made]
 
 
-@dataclass(slots=True)
-class _Decided:
-    """Duels that people have decided, and their outcome: 1 for the challenger, -1 for its opponent, 0 for a draw."""
+def choices_of_people(duels: QuerySet[Duel], most: int | None = None) -> dict[int, int]:
+    """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone, of
+    which most reviewers say the same. `most` limits the preferences that are read."""
+    rows = duels.filter(
+        SETTLED_VOTES,
+        sample__decisions__undone_by=None,
+        sample__decisions__pick__in=OUTCOME_OF_PICK,
+        # An approval without a preference keeps the challenger's answer, which says nothing about the king's.
+        sample__decisions__preference__gt="",
+    )
+    votes: dict[int, int] = defaultdict(int)
+    for pk, pick in rows.order_by("pk").values_list("pk", "sample__decisions__pick")[:most]:
+        votes[pk] += OUTCOME_OF_PICK[pick]
+    return {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
 
-    duels: list[Duel] = field(default_factory=list)
-    outcomes: dict[int, int] = field(default_factory=dict)
 
-
-def _control(duel: Duel, answer: Answer, kind: ControlKind, decided: _Decided) -> Duel:
+def _control(duel: Duel, answer: Answer, kind: ControlKind, decided: list[tuple[Duel, int]]) -> Duel:
     """Return a control of this kind, or of the next that can be made: the same answer twice always can."""
-    if kind == ControlKind.PEOPLE and decided.duels:
-        known = decided.duels.pop(0)
+    if kind == ControlKind.PEOPLE and decided:
+        known, outcome = decided.pop(0)
         return Duel(
             project_id=known.project_id,
             prompt_id=known.prompt_id,
@@ -89,7 +97,7 @@ def _control(duel: Duel, answer: Answer, kind: ControlKind, decided: _Decided) -
             king_id=known.king_id,
             challenger_id=known.challenger_id,
             control=ControlKind.PEOPLE,
-            expected=decided.outcomes[known.pk],
+            expected=outcome,
         )
     control = Duel(
         project_id=duel.project_id,
@@ -110,20 +118,9 @@ def _control(duel: Duel, answer: Answer, kind: ControlKind, decided: _Decided) -
     return control
 
 
-def _decided(duels: Sequence[int]) -> _Decided:
-    """Return duels of the same project with a preference that stands, of which most reviewers say the same."""
+def _decided(duels: Sequence[int]) -> list[tuple[Duel, int]]:
+    """Return duels of the same project that people have decided, each with its outcome."""
     project = Duel.objects.filter(pk=duels[0]).values("project")
-    rows = Duel.objects.filter(
-        SETTLED_VOTES,
-        project__in=project,
-        opponent=Opponent.KING,
-        sample__decisions__undone_by=None,
-        sample__decisions__pick__in=OUTCOME_OF_PICK,
-        # An approval without a preference keeps the challenger's answer, which says nothing about the king's.
-        sample__decisions__preference__gt="",
-    )
-    votes: dict[int, int] = {}
-    for pk, pick in rows.order_by("pk").values_list("pk", "sample__decisions__pick")[:MOST_DECISIONS]:
-        votes[pk] = votes.get(pk, 0) + OUTCOME_OF_PICK[pick]
-    outcomes = {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
-    return _Decided(list(Duel.objects.filter(pk__in=IdList(list(outcomes)))), outcomes)
+    rows = Duel.objects.filter(project__in=project, opponent=Opponent.KING)
+    outcomes = choices_of_people(rows, MOST_DECISIONS)
+    return [(duel, outcomes[duel.pk]) for duel in Duel.objects.filter(pk__in=IdList(list(outcomes)))]

@@ -1,12 +1,9 @@
 """The duels of a run by the replies of one of its judges, so that each figure of a judge opens the duels it counts."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from django.db.models import QuerySet
-
-from curation.duels.judge.controls import OUTCOME_OF_PICK, SETTLED_VOTES
+from curation.duels.judge.controls import choices_of_people
 from curation.duels.models import Duel
 from curation.duels.params import DuelParams, JudgeParams, panel_of
 from curation.duels.score.models import Score
@@ -83,20 +80,6 @@ def controls_of(run: Run) -> list[int]:
     known = Duel.everything.of(run.project).exclude(control="").values("pk")
     items = Item.objects.filter(run=run, stage="judge", target_id__in=known)
     return sorted({pk for pk in items.values_list("target_id", flat=True) if pk})
-
-
-def choices_of_people(duels: QuerySet[Duel]) -> dict[int, int]:
-    """Return 1 for the challenger, -1 for its opponent, 0 for a draw, by duel with preferences that were not undone."""
-    rows = duels.filter(
-        SETTLED_VOTES,
-        sample__decisions__undone_by=None,
-        sample__decisions__pick__in=OUTCOME_OF_PICK,
-        sample__decisions__preference__gt="",
-    )
-    votes: dict[int, int] = defaultdict(int)
-    for pk, pick in rows.values_list("pk", "sample__decisions__pick"):
-        votes[pk] += OUTCOME_OF_PICK[pick]
-    return {pk: (vote > 0) - (vote < 0) for pk, vote in votes.items()}
 
 
 def _readings(run: Run, judge: str) -> Iterator[DuelReading]:

@@ -9,7 +9,7 @@ from pydantic import Field
 from curation.duels.judges.queries import WithPeople, gates_without, judged_runs, with_people
 from curation.duels.models import Verdict
 from curation.duels.rubric import complete, dimensions_of
-from curation.duels.verdict.stage import Contestant, Pair, keys_of
+from curation.duels.verdict.stage import Contestant, keys_of, pair_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -129,13 +129,9 @@ def _check(run: Run, query: JudgesQuery, names: list[str]) -> None:
 
 
 def _pairs(run: Run, names: list[str], query: JudgesQuery) -> Iterator[PairView]:
-    before = {keys_of(_pair(verdict)): verdict for verdict in run.result.get("verdicts", ()) if verdict["challenger"]}
+    before = {keys_of(pair_of(verdict)): verdict for verdict in run.result.get("verdicts", ()) if verdict["challenger"]}
     for pair, after in gates_without(run, names, query.left_out, query.weights):
         yield PairView(*pair, before.get(keys_of(pair), {}), after)
-
-
-def _pair(verdict: Json) -> Pair:
-    return Contestant(**verdict["challenger"]), Contestant(**verdict["opponent"])
 
 
 def _per_verdict(run: Run, judge: Json) -> Decimal | None:

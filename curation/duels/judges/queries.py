@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef
 
-from curation.duels.judge.said import choices_of_people
+from curation.duels.judge.controls import choices_of_people
 from curation.duels.models import Duel
 from curation.duels.params import BOTH_ORDERS
 from curation.duels.score.facts import duel_facts

@@ -1,75 +1,23 @@
 """The context of a duel's page: rendered answers with leak spans, verdicts by judge, the history."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-
-from django.utils.safestring import SafeString
+from typing import Any
 
 from curation.duels.judge.controls import sides_of
 from curation.duels.models import READ, Answer, Duel, Opponent, Side
-from curation.duels.pages.verdicts import JudgeVerdicts, judge_views
+from curation.duels.pages.verdicts import judge_views
 from curation.duels.prompts.queries import history_of
-from curation.duels.score.models import ScorePanel
-from curation.duels.score.shown import ImportedOut, Shown, imported, of_score, opponent_word, shown, verdicts_of
+from curation.duels.score.shown import imported, of_score, opponent_word, shown, verdicts_of
 from curation.projects.settings.data import Data, Words
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.text.figures import counted
 from curation.web.text.markup import Span, render_text
-from curation.web.text.transcript import Excerpt, TranscriptTurn
 from judging.controls import ControlKind
 from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import in_order
 
-
-@dataclass(frozen=True, slots=True)
-class AnswerView:
-    """One answer. `row` is None for the reference. `facts` are texts such as "1 command"."""
-
-    title: str
-    model: str
-    html: SafeString
-    row: Answer | None
-    facts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ScorePart:
-    name: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class RunScore:
-    """A run's score of the duel. `current`: the page shows it."""
-
-    score: Shown
-    run_id: int | None
-    panel: ScorePanel
-    current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DuelView:
-    """`control` names the right verdict of a control duel, and why it is known; "" for any other duel."""
-
-    control: str
-    opponent: AnswerView
-    challenger: AnswerView
-    judges: list[JudgeVerdicts]
-    metrics: tuple[ScorePart, ...]
-    dimensions: tuple[str, ...]
-    leaks: tuple[str, ...]
-    history: Excerpt[TranscriptTurn]
-    shown: Shown
-    run_id: int | None
-    scores: tuple[RunScore, ...]
-    imported: ImportedOut | None
-
-    @property
-    def both_orders(self) -> bool:
-        """Whether the panel of the shown score read both answers in both places."""
-        return self.shown.row is not None and len(self.shown.row.panel.orders) == 2
+Json = dict[str, Any]
 
 
 def duel_of_run(duel: Duel, run: str) -> Duel:
@@ -82,11 +30,11 @@ def duel_of_run(duel: Duel, run: str) -> Duel:
     return scored
 
 
-def duel_view(duel: Duel) -> DuelView:
-    """Needs `with_texts()`."""
-    answer = duel.challenger
-    found = shown(duel)
-    data = duel.project.settings.data
+def duel_view(duel: Duel) -> Json:
+    """Return the context of a duel's page. `control` names the right verdict of a control duel, and why it is known; ""
+    for any other duel. `both_orders`: the panel of the shown score read both answers in both places. Needs
+    `with_texts()`."""
+    answer, found, data = duel.challenger, shown(duel), duel.project.settings.data
     judges = judge_views(duel, verdicts_of(duel, found.row), data.words)
     challenger = _answer_view(data.words.candidate, answer, _leak_spans(answer), data)
     if duel.control and duel.king is None:
@@ -94,38 +42,35 @@ def duel_view(duel: Duel) -> DuelView:
     elif duel.king is not None:
         opponent = _answer_view(data.words.opponent, duel.king, (), data)
     elif duel.opponent == Opponent.NONE:
-        opponent = AnswerView("No opponent", "imported without another answer", render_text(""), None, ())
+        opponent = _text_view("No opponent", "", "imported without another answer")
     else:
-        opponent = AnswerView("Reference", "", render_text(duel.reference_text), None, ())
-    return DuelView(
-        control=_control_words(duel, data.words),
-        opponent=opponent,
-        challenger=challenger,
-        judges=judges,
-        metrics=tuple(ScorePart(name, found.metrics[name]) for name in in_order(found.metrics)),
-        dimensions=in_order(cell.dimension for judge in judges for cell in judge.cells),
-        leaks=tuple(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
-        history=history_of(duel.prompt).opening(),
-        shown=found,
-        run_id=found.row.run_id if found.row else duel.run_id,
-        scores=tuple(
-            RunScore(of_score(row, duel), row.run_id, row.panel, found.row is not None and row.pk == found.row.pk)
-            for row in duel.scores.all()
-        ),
-        imported=imported(duel) if found.row is None else None,
-    )
+        opponent = _text_view("Reference", duel.reference_text)
+    return {
+        "control": _control_words(duel, data.words),
+        "opponent": opponent,
+        "challenger": challenger,
+        "judges": judges,
+        "metrics": [(name, found.metrics[name]) for name in in_order(found.metrics)],
+        "dimensions": in_order(cell["dimension"] for judge in judges for cell in judge["cells"]),
+        "leaks": list(dict.fromkeys(map(_leak_text, [*answer.leak_spans, *answer.reading.get("findings", ())]))),
+        "history": history_of(duel.prompt).opening(),
+        "shown": found,
+        "both_orders": found.row is not None and len(found.row.panel.orders) == 2,
+        "run_id": found.row.run_id if found.row else duel.run_id,
+        "scores": [of_score(row, duel) for row in duel.scores.all()],
+        "imported": imported(duel) if found.row is None else None,
+    }
 
 
-def _control_views(duel: Duel, data: Data) -> tuple[AnswerView, AnswerView]:
+def _control_views(duel: Duel, data: Data) -> tuple[Json, Json]:
     """Both sides of a control duel of one answer, which has a planted fault or a bribe on one side."""
     added = "a bribe for the judge" if duel.control == ControlKind.BRIBE else "a planted fault"
+    titles = (opponent_word(duel.opponent, data.words), data.words.candidate)
     king, challenger = (
-        AnswerView(f"{title} with {added}", "", render_text(text), None, ())
+        _text_view(f"{title} with {added}", text)
         if duel.planted and text == duel.planted
         else _answer_view(title, duel.challenger, (), data)
-        for title, text in zip(
-            (opponent_word(duel.opponent, data.words), data.words.candidate), sides_of(duel), strict=True
-        )
+        for title, text in zip(titles, sides_of(duel), strict=True)
     )
     return king, challenger
 
@@ -177,5 +122,12 @@ def _facts(answer: Answer, data: Data) -> tuple[str, ...]:
     )
 
 
-def _answer_view(title: str, answer: Answer, spans: tuple[Span, ...], data: Data) -> AnswerView:
-    return AnswerView(title, answer.model, render_text(answer.text.text, spans), answer, _facts(answer, data))
+def _answer_view(title: str, answer: Answer, spans: tuple[Span, ...], data: Data) -> Json:
+    """One answer. `facts` are texts such as "1 command"."""
+    html = render_text(answer.text.text, spans)
+    return {"title": title, "model": answer.model, "html": html, "row": answer, "facts": _facts(answer, data)}
+
+
+def _text_view(title: str, text: str, model: str = "") -> Json:
+    """A text that no model of the project answered."""
+    return {"title": title, "model": model, "html": render_text(text), "row": None, "facts": ()}

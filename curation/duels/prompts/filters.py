@@ -1,7 +1,6 @@
 """Filters, sort orders and counts of the lists of prompts, pull-request records and exclusions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from pydantic import Field
@@ -85,24 +84,14 @@ class ExclusionList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class PromptFigures:
-    prompts: int
-    with_record: int
-    excluded: int
-    records: int
-    doubtful: int
-    exclusions: int
-
-
-def prompt_figures(project: Project) -> PromptFigures:
+def prompt_figures(project: Project) -> dict[str, int]:
     """Return exact counts."""
-    rows = Prompt.objects.of(project)
-    return PromptFigures(
-        prompts=rows.count(),
-        with_record=rows.with_record().count(),
-        excluded=rows.excluded().count(),
-        records=PullRequest.objects.filter(project=project).count(),
-        doubtful=PullRequest.objects.of(project).doubtful().count(),
-        exclusions=Exclusion.objects.filter(project=project).count(),
-    )
+    rows, records = Prompt.objects.of(project), PullRequest.objects.of(project)
+    return {
+        "prompts": rows.count(),
+        "with_record": rows.with_record().count(),
+        "excluded": rows.excluded().count(),
+        "records": records.count(),
+        "doubtful": records.doubtful().count(),
+        "exclusions": Exclusion.objects.filter(project=project).count(),
+    }

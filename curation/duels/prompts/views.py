@@ -1,3 +1,4 @@
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -8,13 +9,13 @@ from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
-from curation.duels.prompts.forms import ExclusionForm
 from curation.duels.prompts.queries import history_of, reference_shown_to
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
+from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
-from curation.web.problems import Problem
+from curation.web.problems import FieldError, Problem
 from curation.web.text.chat import Chat
 from curation.web.text.figures import counted
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
@@ -72,6 +73,32 @@ def prompt_raw(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 
 def _history(access: Access, pk: str, *, at: TurnPosition | None = None) -> Chat:
     return history_of(find(Prompt.objects.of(access.project).select_related("text__session"), pk, "prompt"), at=at)
+
+
+FIELD_OF = {"instance_id": "instance_ids", "reason": "reason"}
+
+
+class ExclusionForm(ProblemForm):
+    instance_ids = forms.CharField(
+        label="Instances",
+        help_text="One per line, up to 500.",
+        widget=forms.Textarea(attrs={"rows": 3, "class": "mono"}),
+    )
+    reason = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"placeholder": "broken environment"}))
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The instances with the reason; the form must be valid."""
+        lines = (line.strip() for line in self.cleaned_data["instance_ids"].splitlines())
+        return [(line, self.cleaned_data["reason"]) for line in lines if line]
+
+    def add_problem(self, problem: Problem) -> None:
+        """An error of one instance, `exclusions.3.instance_id`, belongs to the field with all of them."""
+        rows, lines = [error.path.split(".") for error in problem.errors], self.rows()
+        problem.errors = tuple(
+            FieldError(FIELD_OF[path[-1]], f"{lines[int(path[1])][0][:60]}: {error.message}")
+            for path, error in zip(rows, problem.errors, strict=True)
+        ) or (FieldError("instance_ids", problem.detail),)
+        super().add_problem(problem)
 
 
 @project_page(Scope.READ, "GET")

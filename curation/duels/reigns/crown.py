@@ -1,7 +1,5 @@
 """Crown an accepted challenger, and end a reign."""
 
-from dataclasses import dataclass
-
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -13,7 +11,7 @@ from curation.duels.reigns.contestant import KingVersion, changes_since, crowned
 from curation.duels.reigns.models import Reign
 from curation.duels.score.models import Score
 from curation.duels.verdict.report import REPORTED_KINDS
-from curation.duels.verdict.stage import Contestant, Pair, keys_of
+from curation.duels.verdict.stage import Pair, keys_of, pair_of
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.kinds import Json
@@ -22,15 +20,6 @@ from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
 
 MOST_REASON = 200
-
-
-@dataclass(frozen=True, slots=True)
-class CrownClaim:
-    """A verdict that may crown its challenger, checked: nothing is written yet."""
-
-    verdict: Json
-    winner: Contestant
-    version: KingVersion
 
 
 def reigning(project: Project) -> Reign | None:
@@ -48,7 +37,7 @@ def crown(*, access: Access, run: Run, challenger: str = "") -> Reign:
         raise Conflict(f"Run {run.pk} has no verdict: it is {run.kind}, {run.state}.", code="no_verdict")
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
-        return _begin(run, claim_of(run, _chosen(run, challenger)), access.user)
+        return _begin(run, _chosen(run, challenger), access.user)
 
 
 def crown_by_setting(run: Run) -> Json:
@@ -59,14 +48,15 @@ def crown_by_setting(run: Run) -> Json:
         return {}
     Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
     try:
-        reign = _begin(run, claim_of(run, _chosen(run, "")), None)
+        reign = _begin(run, _chosen(run, ""), None)
     except (Conflict, Invalid) as problem:
         return {"crown": {"refused": problem.detail}}
     return {"crown": {"reign": str(reign.pk)}}
 
 
-def claim_of(run: Run, verdict: Json) -> CrownClaim:
-    """Check that this verdict of the run may crown its challenger now. Raises `Conflict` with the reason."""
+def version_to_crown(run: Run, verdict: Json) -> KingVersion:
+    """Check that this verdict of the run may crown its challenger now, and return how that answers as king. Raises
+    `Conflict` with the reason."""
     winner, opponent = pair_of(verdict)
     who = f"{winner.model} of run {run.pk}"
     before = Reign.objects.filter(project=run.project_id, run=run, fingerprint__startswith=winner.key).first()
@@ -110,7 +100,7 @@ def claim_of(run: Run, verdict: Json) -> CrownClaim:
             f"{run.pk}: what won cannot answer again. Launch a new duel run.",
             code="contestant_changed",
         )
-    return CrownClaim(verdict, winner, version)
+    return version
 
 
 def turned_by(run: Run, pair: Pair) -> Run | None:
@@ -122,10 +112,6 @@ def turned_by(run: Run, pair: Pair) -> Run | None:
             if verdict["challenger"] and keys_of(pair_of(verdict)) == keys_of(pair):
                 return None if verdict["accepted"] else other
     return None
-
-
-def pair_of(verdict: Json) -> Pair:
-    return Contestant(**verdict["challenger"]), Contestant(**verdict["opponent"])
 
 
 def end_reign(*, access: Access, reign: Reign, reason: str) -> Reign:
@@ -196,22 +182,23 @@ def _is(contestant: Json, given: str) -> bool:
     )
 
 
-def _begin(run: Run, claim: CrownClaim, user: User | None) -> Reign:
-    """Write the reign. The caller holds the project's lock."""
+def _begin(run: Run, verdict: Json, user: User | None) -> Reign:
+    """Check the verdict and write the reign. The caller holds the project's lock."""
+    version, (winner, _) = version_to_crown(run, verdict), pair_of(verdict)
     before = reigning(run.project)
     if before is not None:
         Reign.objects.filter(pk=before.pk).update(ended_at=timezone.now(), ended_by=user)
     reign = Reign.objects.create(
         project=run.project,
         run=run,
-        model=claim.winner.model,
-        target=claim.version.target,
-        instructions_hash=claim.winner.instructions,
-        fingerprint=claim.winner.fingerprint,
-        king_instructions_hash=claim.version.instructions,
-        king_fingerprint=claim.version.fingerprint,
-        margin=claim.verdict["margin"],
-        lcb=claim.verdict["lcb"],
+        model=winner.model,
+        target=version.target,
+        instructions_hash=winner.instructions,
+        fingerprint=winner.fingerprint,
+        king_instructions_hash=version.instructions,
+        king_fingerprint=version.fingerprint,
+        margin=verdict["margin"],
+        lcb=verdict["lcb"],
         panels=run.result.get("panels", []),
         crowned_by=user,
     )

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.reigns.contestant import changes_since
-from curation.duels.reigns.crown import claim_of, pair_of, turned_by
+from curation.duels.reigns.crown import turned_by, version_to_crown
 from curation.duels.reigns.models import Reign
 from curation.duels.verdict.report import REPORTED_KINDS, is_undecided
-from curation.duels.verdict.stage import Contestant
+from curation.duels.verdict.stage import Contestant, pair_of
 from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run, RunState
@@ -52,23 +52,15 @@ class ReignView:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Crowning:
-    """An accepted verdict of a run: it can crown its challenger now, or `why` it cannot."""
-
-    model: str
-    fingerprint: str
-    why: str
-
-
 def reign_views(project: Project, reigns: Sequence[Reign]) -> list[ReignView]:
     """Return the reigns with the runs against each, in the order given."""
     challenges = _challenges(project, reigns)
     return [ReignView(row, tuple(challenges[row.pk]), tuple(_notes(project, row))) for row in reigns]
 
 
-def crownings(run: Run) -> list[Crowning]:
-    """Return the run's accepted verdicts against a king, with what keeps each from being crowned."""
+def crownings(run: Run) -> list[Json]:
+    """Return the run's accepted verdicts against a king, as `model` and `fingerprint` of each challenger and `why` it
+    cannot be crowned now; empty if it can."""
     if run.kind not in REPORTED_KINDS or run.state != RunState.SUCCEEDED:
         return []
     found = []
@@ -76,10 +68,10 @@ def crownings(run: Run) -> list[Crowning]:
         if verdict["accepted"] and verdict["opponent"]["side"] == "king":
             winner, why = verdict["challenger"], ""
             try:
-                claim_of(run, verdict)
+                version_to_crown(run, verdict)
             except Problem as problem:
                 why = problem.detail
-            found.append(Crowning(winner["model"], winner["fingerprint"], why))
+            found.append({"model": winner["model"], "fingerprint": winner["fingerprint"], "why": why})
     return found
 
 

@@ -1,45 +1,36 @@
 """Copy the counting panel's newest scores to duels and their samples. Statuses and decisions never change.
 
 Everything is a few statements for all rows, so that another panel or other thresholds take a second for many thousands
-of duels. The bucket and the priority follow `judging.panel.buckets` and `curation.samples.scores.order`; a test
+of duels. The bucket and the priority follow `judging.panel.scoring` and `curation.samples.scores`; a test
 compares both.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 from django.db.models import Case, CharField, Count, Exists, F, FloatField, OuterRef, Q, Subquery, Value, When
 from django.db.models.functions import Abs, Coalesce, Least
 from django.db.models.lookups import Exact, GreaterThanOrEqual, IsNull
+from django.urls import reverse
 
 from curation.duels.models import Duel
 from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import counting_panel
 from curation.projects.models import Project
+from curation.projects.settings.dependents import Dependent, DependentLink, ExpectedMove, MissingOut
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, SampleStatus, flag_bits
-from curation.samples.scores.order import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
+from curation.samples.scores import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.ids import IdList
-from judging.panel.buckets import HOLDING_FLAGS
+from judging.panel.scoring import HOLDING_FLAGS
 
 # Set by a panel's verdicts; the other flags are about the answers.
 OF_VERDICTS = Flag.FLIP | Flag.INFRA
 ALL = 2 * max(Flag) - 1
 EXAMPLES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class BucketMove:
-    """How many samples go from one bucket to another (empty: no score of the counting panel), and how many of them
-    people have decided. `examples` are ids of duels and their samples."""
-
-    before: str
-    after: str
-    samples: int
-    decided: int
-    examples: tuple[tuple[int, int], ...]
+# The settings that move samples.
+PATHS = frozenset({"thresholds.final", "thresholds.refined", "panel.counting"})
 
 
 def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
@@ -81,8 +72,9 @@ def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
     )
 
 
-def moves(project: Project, settings: ProjectSettings) -> list[BucketMove]:
-    """Return what these settings would move from bucket to bucket. Nothing is written."""
+def moves(project: Project, settings: ProjectSettings) -> list[ExpectedMove]:
+    """Return what these settings would move from bucket to bucket (empty: no score of the counting panel). Nothing is
+    written."""
     duels = Duel.objects.filter(project=project, sample__isnull=False)
     if settings.panel.counting == project.settings.panel.counting:
         # Each duel has the score that would be copied: other thresholds are shown while a person drags an edge.
@@ -97,21 +89,32 @@ def moves(project: Project, settings: ProjectSettings) -> list[BucketMove]:
     undecided = Count("pk", filter=Q(sample__status=SampleStatus.PENDING))
     rows = moved.order_by().values("bucket", "after").annotate(n=Count("pk"), undecided=undecided)
     order = [*Bucket.values, ""]
-    found = sorted(rows, key=lambda row: (order.index(row["bucket"]), order.index(row["after"])))
-    return [
-        BucketMove(
-            row["bucket"],
-            row["after"],
-            row["n"],
-            row["n"] - row["undecided"],
-            tuple(
-                moved.filter(Exact(F("after"), row["after"]), bucket=row["bucket"])
-                .order_by("pk")
-                .values_list("pk", "sample_id")[:EXAMPLES]
-            ),
+    found = []
+    for row in sorted(rows, key=lambda row: (order.index(row["bucket"]), order.index(row["after"]))):
+        alike = moved.filter(Exact(F("after"), row["after"]), bucket=row["bucket"]).order_by("pk")
+        examples = tuple(
+            DependentLink(f"sample {pk}", reverse("sample-page", args=[project.slug, pk]))
+            for pk in alike.values_list("sample_id", flat=True)[:EXAMPLES]
         )
-        for row in found
-    ]
+        found.append(ExpectedMove(row["bucket"], row["after"], row["n"], row["n"] - row["undecided"], examples))
+    return found
+
+
+class CountingScores(Dependent):
+    """Samples follow the counting panel and the thresholds."""
+
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
+        named = settings.panel.counting
+        if not named or ScorePanel.objects.filter(project=project, digest=named).exists():
+            return []
+        return [MissingOut("panel.counting", f"panel {named}")]
+
+    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[ExpectedMove]:
+        return moves(project, settings) if PATHS.intersection(changed) else []
+
+    def apply(self, project: Project, changed: Collection[str]) -> None:
+        if PATHS.intersection(changed):
+            copy_scores(project)
 
 
 def _newest(panel: ScorePanel | None) -> Subquery:
@@ -120,7 +123,7 @@ def _newest(panel: ScorePanel | None) -> Subquery:
 
 
 def _bucket(scored_by: str, score: str, flags: str, edges: Edges) -> Case:
-    """`judging.panel.buckets.bucket_for` of these columns, or "" without a score of the counting panel."""
+    """`judging.panel.scoring.bucket_for` of these columns, or "" without a score of the counting panel."""
     free = Exact(F(flags).bitand(flag_bits(sorted(HOLDING_FLAGS))), 0)
     return Case(
         When(IsNull(F(scored_by), True), then=Value("")),
@@ -133,7 +136,7 @@ def _bucket(scored_by: str, score: str, flags: str, edges: Edges) -> Case:
 
 
 def _priority(edges: Edges) -> Case:
-    """`curation.samples.scores.order.priority_of` a duel."""
+    """`curation.samples.scores.priority_of` a duel."""
     distance = Least(Abs(F("score") - edges.final), Abs(F("score") - edges.refined))
     flipped = Case(When(Exact(F("flags").bitand(Flag.FLIP), 0), then=0.0), default=FLIP_BONUS)
     held = Case(When(Exact(F("flags").bitand(LEAKS | Flag.INJECTION), 0), then=0.0), default=HELD_BONUS)

@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 from curation.duels.models import Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams
 from curation.duels.score.models import Score, ScorePanel
-from curation.runs.kinds import Json
+from curation.duels.score.panels import PanelRules
 from curation.runs.models import Item, ItemState, Run
 from curation.web.ids import IdList
 from judging.panel.scoring import OrderedVerdict
@@ -120,7 +120,7 @@ def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) 
     others: dict[str, list[int]] = defaultdict(list)
     for pk in ids:
         base = bases.get(pk)
-        known: Json = panels[base.panel_id].fingerprints if base else {}
+        known = dict(panels[base.panel_id].judges) if base else {}
         found[pk] = DuelReadings(panels[base.panel_id].orders if base else panel.orders, planned=known)
         if base:
             found[pk].failed = {(judge, order) for judge, order in base.failed}
@@ -146,12 +146,7 @@ class _Base(NamedTuple):
     failed: Sequence[Reading]
 
 
-class _BasePanel(NamedTuple):
-    fingerprints: Json
-    orders: tuple[str, ...]
-
-
-def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base], dict[int, _BasePanel]]:
+def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base], dict[int, PanelRules]]:
     scores = Score.objects.filter(duel__in=IdList(ids)).order_by("scored_at", "pk")
     if params.run is not None:
         found = _newest(scores.filter(run=int(params.run)))
@@ -160,10 +155,7 @@ def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base],
         if others := [pk for pk in ids if pk not in found]:
             found |= _newest(scores.filter(duel__in=IdList(others)))
     panels = ScorePanel.objects.in_bulk({base.panel_id for base in found.values()})
-    return found, {
-        pk: _BasePanel({judge["name"]: judge["fingerprint"] for judge in panel.judges}, tuple(panel.orders))
-        for pk, panel in panels.items()
-    }
+    return found, {pk: PanelRules.of(panel) for pk, panel in panels.items()}
 
 
 def _newest(scores: QuerySet[Score]) -> dict[int, _Base]:

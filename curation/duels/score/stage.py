@@ -20,13 +20,11 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.samples.models import UNSCORED, Flag, SampleKind, flag_names
-from curation.samples.scores.order import UNPARSED_PRIORITY
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import UNPARSED_PRIORITY, SampleRow, upsert_samples
 from curation.web.ids import IdList
 from judging.answers.blocks import bash_blocks
 from judging.messages import content_of
-from judging.panel.buckets import Thresholds, bucket_for
-from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
+from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 from judging.scan.scan import texts_of
 
 CHUNK = 200

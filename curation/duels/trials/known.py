@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import Q
 
-from curation.duels.judge.said import choices_of_people
+from curation.duels.judge.controls import choices_of_people
 from curation.duels.models import Duel, Opponent, TrialTask
 from curation.guarantees.models import Draw
 from curation.projects.models import Project

@@ -1,20 +1,24 @@
-"""Trials of judges: their REST calls and their page's rows."""
+"""Trials of judges: their REST calls and their page."""
 
 from typing import Literal
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from ninja import Router
 
 from curation.duels.trials.kind import TrialRun
 from curation.duels.trials.known import held_out, known_duels
 from curation.duels.trials.schemas import JudgeTrialOut, TrialPartsOut
-from curation.projects.access import Access, enter
+from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
+from curation.runs.kinds import kind_of
 from curation.runs.models import Run, RunState
-from curation.samples.blind import refuse_pending
+from curation.samples.blind import refuse_pending, refuse_undecided
 from curation.samples.models import Sample
+
+SHOWN = 50
 
 
 class JudgeTrials(Resource[Run]):
@@ -53,3 +57,19 @@ def parts_of(project: Project, known: str) -> TrialPartsOut:
     return TrialPartsOut(
         tune=counts[False], held_out=counts[True], tune_tasks=len(tasks[False]), held_out_tasks=len(tasks[True])
     )
+
+
+@project_page(Scope.RUN, "GET", refuses=refuse_undecided)
+def trial_list(request: HttpRequest, access: Access) -> HttpResponse:
+    refuse_undecided(access, request.GET)
+    rows = trials.shown(access, list(trials.rows(access).order_by("-pk")[:SHOWN]))
+    project = access.project
+    context = {
+        "trials": rows,
+        "decided": parts_of(project, "decided"),
+        "audited": parts_of(project, "audited"),
+        "launch_url": kind_of("judge_trial").form_url(project),
+        "cascade_url": kind_of("cascade").form_url(project),
+        "api_path": f"/api/v1/projects/{project.slug}/judge-trials",
+    }
+    return render(request, "duels/trials/list.html", context)

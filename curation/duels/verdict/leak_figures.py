@@ -5,8 +5,7 @@ from decimal import Decimal
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from curation.duels.answers.read import UNPARSED
-from curation.duels.answers.spare import NONE
+from curation.duels.answers.leaks import NONE, UNPARSED
 from curation.duels.models import READ, Answer, Duel, Side
 from curation.runs.calls.targets import run_instructions
 from curation.runs.kinds import Json

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from curation.duels.score.models import Score
 from curation.duels.score.readings import read_reasons
 from curation.duels.score.shown import seats_of
-from curation.duels.verdict.report import PairReport, RunReport
+from curation.duels.verdict.report import RunReport
+from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.samples.models import flag_names
 from curation.web.text.figures import number
@@ -89,8 +90,8 @@ def _header(report: RunReport) -> Iterator[str]:
     yield "\n"
 
 
-def _lengths(pair: PairReport) -> str:
-    return f"- mean answer length: winners {pair.winners}, losers {pair.losers} tokens\n"
+def _lengths(pair: Json) -> str:
+    return f"- mean answer length: winners {pair['winners']}, losers {pair['losers']} tokens\n"
 
 
 def _verdicts(report: RunReport) -> Iterator[str]:
@@ -98,23 +99,23 @@ def _verdicts(report: RunReport) -> Iterator[str]:
         yield "## Verdict\n\nThere is no verdict yet.\n\n"
     for place, pair in enumerate(report.pairs, 1):
         yield "## Verdict\n\n" if len(report.pairs) == 1 else f"## Verdict {place} of {len(report.pairs)}\n\n"
-        yield f"**{pair.word}**" + (": " + "; ".join(pair.reasons) if pair.reasons else "") + "\n\n"
-        for side in pair.contestants:
+        yield f"**{pair['word']}**" + (": " + "; ".join(pair["reasons"]) if pair["reasons"] else "") + "\n\n"
+        for side in pair["contestants"]:
             yield f"- {side.name}: {_cell(side.full)}\n"
-        margin = ", ".join(filter(None, [pair.margin, pair.compared]))
-        yield f"- margin (challenger minus {pair.opponent}, points): {margin}\n"
-        yield f"- lower bound (LCB), resampled by {pair.clusters} (points): {pair.lcb}\n"
-        yield f"- lower bound (LCB), resampled by turn (points): {pair.lcb_unclustered}\n"
-        yield "".join(f"- {line}\n" for line in (*pair.without_flagged, _cell(pair.basis)))
+        margin = ", ".join(filter(None, [pair["margin"], pair["compared"]]))
+        yield f"- margin (challenger minus {pair['opponent']}, points): {margin}\n"
+        yield f"- lower bound (LCB), resampled by {pair['clusters']} (points): {pair['lcb']}\n"
+        yield f"- lower bound (LCB), resampled by turn (points): {pair['lcb_unclustered']}\n"
+        yield "".join(f"- {line}\n" for line in (*pair["without_flagged"], _cell(pair["basis"])))
         if len(report.pairs) > 1:
-            yield f"- duels: {pair.done}, of which {pair.parsed} parsed\n{_lengths(pair)}"
+            yield f"- duels: {pair['done']}, of which {pair['parsed']} parsed\n{_lengths(pair)}"
         yield "\n"
 
 
 def _skipped(report: RunReport) -> Iterator[str]:
     yield "## Skipped\n\n"
-    for entry in report.skipped:
-        yield f"- {entry.stage}: {entry.count} × {_cell(entry.reason)}\n"
+    for stage, reason, count in report.skipped:
+        yield f"- {stage}: {count} × {_cell(reason)}\n"
     for exclusion in report.exclusions:
         yield f"- excluded instance {_cell(exclusion.instance_id)}: {_cell(exclusion.reason)}\n"
     yield "\n" if report.skipped or report.exclusions else "Nothing.\n\n"
@@ -125,18 +126,17 @@ def _judges(report: RunReport) -> Iterator[str]:
     yield _row(["judge", "duels", "win rate", "flip rate", "parse rate", "agreement", "tokens", "cost", "note"])
     yield _row(["---", *["---:"] * 7, "---"])
     for judge in report.judges:
-        rates = [judge.win_rate, judge.flip_rate, judge.parse_rate, judge.agreement]
-        yield _row([judge.name, judge.duels, *rates, judge.tokens, judge.cost, judge.note])
+        yield _row([value for name, value in judge.items() if name != "findings"])
     yield "\n"
     for judge in report.judges:
-        for sentence in judge.findings:
-            yield f"- {_cell(judge.name)}: {_cell(sentence)}\n"
+        for sentence in judge["findings"]:
+            yield f"- {_cell(judge['name'])}: {_cell(sentence)}\n"
     if report.costs:
         yield "\n## Costs\n\n"
         yield _row(["stage", "model", "calls", "tokens", "cost"])
         yield _row(["---", "---", "---:", "---:", "---:"])
         for cost in report.costs:
-            yield _row([cost.stage, cost.model, cost.calls, cost.tokens, cost.cost])
+            yield _row([cost[name] for name in ("stage", "model", "calls", "tokens", "cost")])
     yield "\n"
 
 

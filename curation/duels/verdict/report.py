@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from django.urls import reverse
+
 from curation.duels.models import Exclusion
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.panels import counting_panel
@@ -21,29 +23,6 @@ REPORTED_KINDS = frozenset({"duel", "judge", "rescore"})
 SELF_PREFERENCE = "of the same family as a model that it judged: possible self-preference"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeRow:
-    """One judge over the run, as text. `cost` is "unknown" if the cost of any call is; `findings` are sentences."""
-
-    name: str
-    duels: int
-    win_rate: str
-    flip_rate: str
-    parse_rate: str
-    agreement: str
-    tokens: int
-    cost: str
-    note: str
-    findings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SkippedItems:
-    stage: str
-    reason: str
-    count: int
-
-
 class Named(NamedTuple):
     """What something is in words, and in full with its fingerprints."""
 
@@ -53,63 +32,25 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PairReport:
-    """The verdict on one challenger against one opponent.
-
-    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: too little is known
-    for a verdict, or judges decide it against others.
-    """
-
-    opponent: str
-    contestants: tuple[Named, ...]
-    accepted: bool | None
-    undecided: bool
-    reasons: tuple[str, ...]
-    margin: str
-    compared: str
-    lcb: str
-    lcb_unclustered: str
-    clusters: str
-    without_flagged: tuple[str, ...]
-    basis: str
-    parsed: int
-    done: int
-    winners: str
-    losers: str
-
-    @property
-    def word(self) -> str:
-        return "Accepted" if self.accepted else "Undecided" if self.undecided else "Not accepted"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    stage: str
-    model: str
-    calls: int
-    tokens: int
-    cost: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunReport:
     """A run's result (`curation.duels.verdict.stage`). `pairs` is empty before the verdict.
 
-    `about` are opponents, panels and versions of the instructions. `counts`: samples have this run's
+    `about` are opponents, panels and versions of the instructions, `judges` and `costs` as text, `skipped` (stage,
+    reason, items). `counts`: samples have this run's
     scores or newer ones of its panel; None without scores.
     """
 
     run: Run
     about: tuple[Named, ...]
     counts: bool | None
-    pairs: tuple[PairReport, ...]
+    pairs: tuple[Json, ...]
     parsed: int
     done: int
     buckets: tuple[tuple[Bucket, int], ...]
-    judges: tuple[JudgeRow, ...]
-    costs: tuple[Cost, ...]
+    judges: tuple[Json, ...]
+    costs: tuple[Json, ...]
     leaks: tuple[str, ...]
-    skipped: tuple[SkippedItems, ...]
+    skipped: tuple[tuple[str, str, int], ...]
     exclusions: tuple[Exclusion, ...]
 
     @property
@@ -120,7 +61,7 @@ class RunReport:
     @property
     def fingerprinted(self) -> list[Named]:
         """Return each that has a fingerprint, once."""
-        named = [*self.about, *(side for pair in self.pairs for side in pair.contestants)]
+        named = [*self.about, *(side for pair in self.pairs for side in pair["contestants"])]
         return [line for line in dict.fromkeys(named) if line.full != line.words]
 
     @property
@@ -141,15 +82,15 @@ def _verdicts(run: Run) -> list[Json]:
     return run.result.get("verdicts") or ([run.result] if run.result.get("accepted") is not None else [])
 
 
-def _sentence(figures: Json, pair: PairReport, *, several: bool) -> str:
-    word = f"{pair.word} against the {pair.opponent}" if several else pair.word
+def _sentence(figures: Json, pair: Json, *, several: bool) -> str:
+    word = f"{pair['word']} against the {pair['opponent']}" if several else pair["word"]
     margin = figures.get("margin")
     if margin is None:
         return f"{word}: no duel has a score."
     if round(margin, 1) == 0:
-        return f"{word}: the challenger is level with its opponent; the lower bound is {pair.lcb}."
+        return f"{word}: the challenger is level with its opponent; the lower bound is {pair['lcb']}."
     leads = "leads by" if margin > 0 else "is behind by"
-    return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair.lcb}."
+    return f"{word}: the challenger {leads} {number(abs(margin), 1)} points; the lower bound is {pair['lcb']}."
 
 
 def report_of(run: Run) -> RunReport:
@@ -158,7 +99,7 @@ def report_of(run: Run) -> RunReport:
     pairs = tuple(_pair(run, verdict) for verdict in _verdicts(run))
     panels = list(ScorePanel.objects.filter(scores__run=run).distinct().order_by("id"))
     counting = counting_panel(run.project)
-    opponents = list(dict.fromkeys(pair.opponent for pair in pairs)) or [_opponent(run)]
+    opponents = list(dict.fromkeys(pair["opponent"] for pair in pairs)) or [_opponent(run)]
     return RunReport(
         run=run,
         about=_about(run, panels, opponents),
@@ -169,18 +110,12 @@ def report_of(run: Run) -> RunReport:
         buckets=tuple((bucket, buckets[bucket.value]) for bucket in Bucket if bucket.value in buckets),
         judges=tuple(_judge_row(judge) for judge in figures.get("judges", ())),
         costs=tuple(
-            Cost(
-                usage["stage"],
-                usage["model"],
-                usage["calls"],
-                usage["tokens"],
-                cost(usage["cost_known"], usage["cost_unknown_calls"]),
-            )
+            {**usage, "cost": cost(usage["cost_known"], usage["cost_unknown_calls"])}
             for usage in figures.get("costs", ())
         ),
         leaks=tuple(leak_lines(figures)),
         skipped=tuple(
-            SkippedItems(stage, reason, count)
+            (stage, reason, count)
             for stage, reasons in figures.get("skipped", {}).items()
             for reason, count in reasons.items()
         ),
@@ -188,28 +123,42 @@ def report_of(run: Run) -> RunReport:
     )
 
 
-def _pair(run: Run, figures: Json) -> PairReport:
-    lengths = figures.get("lengths") or {}
-    opponent = figures.get("opponent")
+def report_section(run: Run) -> dict[str, object]:
+    """The report on the run's page."""
+    slug, of_run = run.project.slug, f"?run={run.pk}"
+    return {
+        "report": report_of(run),
+        "samples_url": f"{reverse('sample-list', args=[slug])}{of_run}",
+        "duels_url": f"{reverse('duel-list', args=[slug])}{of_run}",
+        "panels_url": reverse("panel-list", args=[slug]),
+        "report_url": f"/api/v1/runs/{run.pk}/report.md",
+    }
+
+
+def _pair(run: Run, figures: Json) -> Json:
+    """The verdict on one challenger against one opponent, as text.
+
+    Margins and lower confidence bounds (LCB) are in points, lengths are mean tokens. `undecided`: too little is known
+    for a verdict, or judges decide it against others.
+    """
+    lengths, opponent = figures.get("lengths") or {}, figures.get("opponent")
+    accepted, undecided = figures.get("accepted"), is_undecided(figures)
     sides = [(name, figures.get(name)) for name in ("challenger", "opponent")]
-    return PairReport(
-        opponent=opponent["side"] if opponent else _opponent(run),
-        contestants=tuple(_contestant(run, name, side) for name, side in sides if side),
-        accepted=figures.get("accepted"),
-        undecided=is_undecided(figures),
-        reasons=tuple(figures.get("reasons") or ()),
-        margin=number(figures.get("margin"), 1),
-        compared=str(figures.get("compared") or ""),
-        lcb=number(figures.get("lcb"), 1),
-        lcb_unclustered=number(figures.get("lcb_unclustered"), 1),
-        clusters=_clusters(figures),
-        without_flagged=tuple(_without(figures, flag) for flag in ("leak", "injection")),
-        basis=figures.get("basis") or "",
-        parsed=figures.get("parsed", 0),
-        done=figures.get("done", 0),
-        winners=number(lengths.get("winners"), 1),
-        losers=number(lengths.get("losers"), 1),
-    )
+    return {
+        "opponent": opponent["side"] if opponent else _opponent(run),
+        "contestants": [_contestant(run, name, side) for name, side in sides if side],
+        "accepted": accepted,
+        "undecided": undecided,
+        "word": "Accepted" if accepted else "Undecided" if undecided else "Not accepted",
+        "reasons": figures.get("reasons") or [],
+        "compared": figures.get("compared") or "",
+        "clusters": _clusters(figures),
+        "without_flagged": [_without(figures, flag) for flag in ("leak", "injection")],
+        "basis": figures.get("basis") or "",
+        **{name: number(figures.get(name), 1) for name in ("margin", "lcb", "lcb_unclustered")},
+        **{name: figures.get(name, 0) for name in ("parsed", "done")},
+        **{name: number(lengths.get(name), 1) for name in ("winners", "losers")},
+    }
 
 
 def is_undecided(verdict: Mapping[str, object]) -> bool:
@@ -275,29 +224,24 @@ def _without(figures: Mapping[str, object], flag: str) -> str:
     return f"Without {without}: margin {margin}, lower bound {lcb} points"
 
 
-def _judge_row(judge: Json) -> JudgeRow:
-    return JudgeRow(
-        name=str(judge["name"]),
-        duels=int(str(judge["n"])),
-        win_rate=percent(judge["win_rate"], 1),
-        flip_rate=percent(judge["flip_rate"], 1),
-        parse_rate=percent(judge["parse_rate"], 1),
-        agreement=percent(judge.get("panel_agreement", judge["agreement"]), 1),
-        tokens=int(str(judge["tokens"])),
-        cost=money(judge["cost"]),
-        note=SELF_PREFERENCE if judge["same_family"] else "",
-        findings=(*(str(finding["sentence"]) for finding in _list(judge.get("findings"))), *_on_controls(judge)),
-    )
+def _judge_row(judge: Json) -> Json:
+    """One judge over the run, as text; `findings` are sentences."""
+    rates = {name: percent(judge[name], 1) for name in ("win_rate", "flip_rate", "parse_rate")}
+    return {
+        "name": judge["name"],
+        "duels": judge["n"],
+        **rates,
+        "agreement": percent(judge.get("panel_agreement", judge["agreement"]), 1),
+        "tokens": judge["tokens"],
+        "cost": money(judge["cost"]),
+        "note": SELF_PREFERENCE if judge["same_family"] else "",
+        "findings": [*(finding["sentence"] for finding in judge.get("findings") or ()), *_on_controls(judge)],
+    }
 
 
-def _on_controls(judge: Mapping[str, object]) -> Iterator[str]:
+def _on_controls(judge: Json) -> Iterator[str]:
     if judge.get("controls"):
-        duels = counted(int(str(judge["controls"])), "control duel")
-        right = f"right in {percent(judge['control_accuracy'], 1)} of {duels}"
+        right = f"right in {percent(judge['control_accuracy'], 1)} of {counted(judge['controls'], 'control duel')}"
         yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'], 1)} of the readings"
     if judge.get("control_objection"):
         yield f"is not counted as informative: {judge['control_objection']}"
-
-
-def _list(value: object) -> list[Mapping[str, object]]:
-    return value if isinstance(value, list) else []

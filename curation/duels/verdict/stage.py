@@ -84,6 +84,11 @@ Pair = tuple[Contestant, Contestant]
 REFERENCE = Contestant("reference", "", "", "")
 
 
+def pair_of(verdict: Json) -> Pair:
+    """Return the contestants of a verdict in a run's result."""
+    return Contestant(**verdict["challenger"]), Contestant(**verdict["opponent"])
+
+
 def keys_of(pair: Pair) -> tuple[str, str]:
     return pair[0].key, pair[1].key
 
@@ -152,7 +157,7 @@ def _verdict(run: Run, panel: Panel, figures: _Figures | None, controls: Mapping
         "opponent": opponent and opponent._asdict(),
         **asdict(acceptance(figures.gated, panel=panel.judges, settings=settings, controls=controls)),
         "buckets": figures.buckets,
-        "lengths": asdict(mean_lengths(winners=figures.winners, losers=figures.losers)),
+        "lengths": mean_lengths(winners=figures.winners, losers=figures.losers),
     }
 
 

@@ -13,7 +13,7 @@ from curation.runs.kinds import Json
 from curation.runs.models import RunState
 from curation.web.problems import Invalid
 from judging.statistics.paired import PairedVerdict
-from judging.statistics.sign_flip import holm
+from judging.statistics.paired_tests import holm
 
 # A drop in one of these is a regression. Latency depends on the server, length on taste, and a summed reward may be
 # earned by stalling.

@@ -14,7 +14,7 @@ from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
 from judging.statistics.paired import RESAMPLES, McNemar, MeanDifference, PairedVerdict, difference, mcnemar
-from judging.statistics.sign_flip import holm
+from judging.statistics.paired_tests import holm
 
 # With many tasks fewer resamples give the same interval, and a page does not have to wait.
 INCOMPLETE = "incomplete"

@@ -8,7 +8,7 @@ from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.contamination.stage import CheckStage, tasks_of
 from curation.evaluations.contamination.training import CheckParams, training_data
 from curation.evaluations.models import ContaminationCheck, Split
-from curation.evaluations.splits.forms import SHOWN, split_choices
+from curation.evaluations.splits.forms import SHOWN, require_rows, split_choices, split_named
 from curation.evaluations.splits.import_rows import EvalRowKind
 from curation.exports.hygiene.embed import EmbedStage
 from curation.exports.hygiene.held_out import said_of_short
@@ -20,8 +20,8 @@ from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, RunFact, Stage
 from curation.runs.models import Run
-from curation.web.ids import find, find_param
-from curation.web.problems import FieldError, Invalid
+from curation.web.ids import find
+from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 from judging.contamination.levels import Level
@@ -43,7 +43,7 @@ class ContaminationRun(Kind[CheckParams]):
     def check(self, project: Project, params: CheckParams) -> None:
         with all_checks() as check:
             with check():
-                _check_split(project, params)
+                require_rows(split_named(project, params.split))
             with check():
                 training = training_data(project, params)
                 if training.split is not None and str(training.split.pk) == params.split:
@@ -120,15 +120,6 @@ def _uploads(project: Project) -> list[tuple[str, str]]:
     runs = Run.objects.of(project).filter(kind=ContaminationRun.name, params__upload__startswith=UPLOADS)
     keys = dict.fromkeys(runs.order_by("-id").values_list("params__upload", flat=True)[:SHOWN])
     return [(key, key.rsplit("/", 1)[-1]) for key in keys]
-
-
-def _check_split(project: Project, params: CheckParams) -> None:
-    split = find_param(Split.objects.of(project), params.split, "split", "params.split")
-    if split.rows_count == 0:
-        raise Invalid(
-            "The split has no rows yet. Wait until its import has ended, or choose another.",
-            errors=[FieldError("params.split", "has no rows yet")],
-        )
 
 
 def _check_upload(project: Project, upload: str) -> None:

@@ -1,52 +1,11 @@
 """The contamination check on the pages of a split and of its evaluations."""
 
-from dataclasses import dataclass
-
 from django.urls import reverse
 
 from curation.evaluations.models import ContaminationCheck
 from curation.exports.hygiene.held_out import said_of_short
 from curation.web.text.figures import counted
 from judging.contamination.levels import Level
-
-
-@dataclass(frozen=True, slots=True)
-class LevelLine:
-    label: str
-    count: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Contamination:
-    """The result of a check, shown above the scores. `absent` are the levels that no row has."""
-
-    check: ContaminationCheck
-    rows: int
-    contaminated: int
-    levels: tuple[LevelLine, ...]
-    absent: tuple[str, ...]
-    url: str
-
-    @property
-    def tone(self) -> str:
-        if self.contaminated:
-            return "bad"
-        return "attention" if self.gaps or self.short else "good"
-
-    @property
-    def has_paraphrases(self) -> bool:
-        """Whether paraphrases were looked for."""
-        return "embedded" in self.check.counts
-
-    @property
-    def short(self) -> str:
-        """Say how many rows were not searched inside longer texts, or nothing."""
-        return said_of_short(self.check.counts.get("whole_only", 0))
-
-    @property
-    def gaps(self) -> str:
-        return gaps_of(self.check)
 
 
 def gaps_of(check: ContaminationCheck) -> str:
@@ -66,15 +25,23 @@ def gaps_of(check: ContaminationCheck) -> str:
     return " ".join(gaps)
 
 
-def contamination_of(slug: str, check: ContaminationCheck | None) -> Contamination | None:
+def contamination_of(slug: str, check: ContaminationCheck | None) -> dict[str, object] | None:
+    """The result of a check, shown above the scores. `levels` are those that rows have, with their number and the list
+    of the rows, `absent` the others; `short` says how many rows were not searched inside longer texts, or nothing."""
     if check is None:
         return None
-    url = reverse("split-page", args=[slug, check.split_id])
-    levels = tuple(
-        LevelLine(level.sentence, count, f"{url}?level={level.value}")
-        for level in Level
-        if (count := check.counts.get(level.value, 0))
-    )
-    looked_for = [level for level in Level if level != Level.PARAPHRASE or "embedded" in check.counts]
-    absent = tuple(level.sentence for level in looked_for if check.counts.get(level.value) == 0)
-    return Contamination(check, check.counts.get("rows", 0), check.counts.get("contaminated", 0), levels, absent, url)
+    url, counts, gaps = reverse("split-page", args=[slug, check.split_id]), check.counts, gaps_of(check)
+    contaminated, short = counts.get("contaminated", 0), said_of_short(counts.get("whole_only", 0))
+    found = [(level, counts[level.value]) for level in Level if counts.get(level.value)]
+    looked_for = [level for level in Level if level != Level.PARAPHRASE or "embedded" in counts]
+    return {
+        "check": check,
+        "rows": counts.get("rows", 0),
+        "contaminated": contaminated,
+        "levels": [(level.sentence, count, f"{url}?level={level.value}") for level, count in found],
+        "absent": [level.sentence for level in looked_for if counts.get(level.value) == 0],
+        "tone": "bad" if contaminated else "attention" if gaps or short else "good",
+        "has_paraphrases": "embedded" in counts,
+        "short": short,
+        "gaps": gaps,
+    }

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from curation.evaluations.contamination.training import CheckParams, UnreadOut, rows_of_split, training_data
+from curation.evaluations.contamination.training import CheckParams, UnreadOut, training_data
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck
+from curation.evaluations.splits.origins import rows_of_split
 from curation.exports.hygiene.embed import EmbeddedTasks, Paraphrases, paraphrases
 from curation.imports.sources.rows import RowRefused, SourceError
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write

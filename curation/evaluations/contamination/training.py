@@ -7,8 +7,8 @@ from hashlib import blake2b
 from pydantic import BaseModel, ConfigDict, Field
 
 from curation.evaluations.models import Split
-from curation.evaluations.splits.origins import Origins, origins_of_lines, origins_of_split, task_origin
-from curation.evaluations.splits.rows import TASK_COLUMNS, EvalRow, label_of
+from curation.evaluations.splits.origins import Origins, origins_of_lines, rows_of_split
+from curation.evaluations.splits.rows import TASK_COLUMNS, label_of
 from curation.exports.files.write import FROZEN
 from curation.exports.formats.parts import parts_of
 from curation.exports.hygiene.held_out import named_origins, read_messages
@@ -21,7 +21,6 @@ from curation.web.problems import Invalid
 from curation.web.schemas import out
 from judging.contamination.rows import TrainingRow
 
-CHUNK = 500
 TRAIN = "train"
 ONE_OF = "Give one of `export`, `upload` and `training_split`."
 
@@ -89,18 +88,6 @@ def training_data(project: Project, params: CheckParams) -> Training:
     if not files:
         raise Invalid.at("params.export", f"Export {export.pk} has no file of the split `{TRAIN}`.")
     return Training(f"export {export.pk}", files, frozen)
-
-
-def rows_of_split(split: Split) -> Iterator[EvalRow]:
-    """All rows of a split with their texts and origins, in file order."""
-    of_lines = origins_of_split(split)
-    for row in split.rows.select_related("text").order_by("number", "turn").iterator(CHUNK):
-        origins = named_origins(row.text.fields) | {task_origin(split.pk, row.task)}
-        if row.number < len(of_lines):
-            origins |= of_lines[row.number]
-        yield EvalRow(
-            row.text.messages, row.text.expected, row.task_id, row.tier, row.source, number=row.number, origins=origins
-        )
 
 
 def _stored_rows(key: str, of_lines: Sequence[Origins] = (), file: str = "") -> Iterator[TrainingRow | UnreadOut]:

@@ -3,12 +3,11 @@ from ninja import Query, Router
 
 from curation.evaluations.live import schemas as s
 from curation.evaluations.live.filters import EpisodeList
-from curation.evaluations.live.pages import episodes_shown
-from curation.evaluations.live.try_reset import TriedReset, TryParams, try_reset
+from curation.evaluations.live.try_reset import TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Scope
-from curation.samples.blind import look, look_at
+from curation.samples.blind import look
 from curation.web.ids import find
 from curation.web.schemas import Page
 
@@ -21,9 +20,7 @@ def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[Episod
     """Those who review blind get no episodes of pending samples."""
     evaluation = find(Evaluation.objects.visible_to(principal_of(request).user), evaluation_id, "evaluation")
     access = enter(request, evaluation.project, Scope.READ)
-    page = params.page(episodes_shown(access, params.rows(evaluation)))
-    look_at(access, [row.sample.pk for row in page.rows if row.sample])
-    return page.response()
+    return params.shown(access, evaluation).response()
 
 
 @router.post(
@@ -31,7 +28,7 @@ def list_episodes(request: HttpRequest, evaluation_id: str, params: Query[Episod
     response=s.TriedResetOut,
     summary="Try a reset: what is sent to a server and what it says it plays",
 )
-def post_try_reset(request: HttpRequest, slug: str, body: TryParams) -> TriedReset:
+def post_try_reset(request: HttpRequest, slug: str, body: TryParams) -> s.TriedResetOut:
     """Opens one episode on the server and closes it; nothing is stored. `confirmation`: confirmed, unconfirmed,
     mismatch, or seed where no task was asked for."""
     return try_reset(access=enter(request, slug, Scope.RUN), given=body)

@@ -1,8 +1,11 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from curation.evaluations.models import Episode, EpisodeQuerySet, Evaluation
+from curation.evaluations.models import Episode, Evaluation
+from curation.projects.access import Access
+from curation.samples.blind import look_at, without_pending
 from curation.web.lists.filters import Words
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 
 
@@ -18,5 +21,10 @@ class EpisodeList(ListParams):
     completed: bool | None = None
     hinted: bool | None = None
 
-    def rows(self, evaluation: Evaluation) -> EpisodeQuerySet:
-        return self.narrow(Episode.objects.filter(evaluation=evaluation).with_model().with_sample())
+    def shown(self, access: Access, evaluation: Evaluation) -> KeysetPage[Episode]:
+        """A page of the episodes that match. An episode says how its trajectory ended, so those who review blind get
+        none of a pending sample; the log notes that others looked at it."""
+        rows = self.narrow(Episode.objects.filter(evaluation=evaluation).with_model().with_sample())
+        page = self.page(without_pending(access, rows, "trajectory__sample"))
+        look_at(access, [row.sample.pk for row in page.rows if row.sample])
+        return page

@@ -1,6 +1,6 @@
 from django import forms
 
-from curation.evaluations.live.reset import OF_A_TASK
+from curation.evaluations.live.task_set import OF_A_TASK
 from curation.evaluations.screen.forms import EvaluationLaunchForm
 from curation.runs.kinds import Json
 from curation.scenarios.filters import ScenarioFilter

@@ -1,12 +1,9 @@
 """Episodes of another task than the one asked for: recorded with both texts, never scored, never paired."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import orjson
 from django.db.models import QuerySet
 
+from curation.evaluations.live.schemas import MismatchOut
 from curation.evaluations.models import Evaluation
 from curation.runs.kinds import Json
 from curation.runs.models import Item, ItemState, Run
@@ -16,17 +13,6 @@ from sandbox.errors import OtherTask
 # So many in a row end the run: the server does not play the requested tasks.
 IN_A_ROW = 10
 SHOWN, SHOWN_RESET = 20, 400
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """The tasks as `{ids, text, tiers, sentence}`; `sent` is what went with the reset."""
-
-    model: str
-    key: str
-    asked: Mapping[str, Any]
-    played: Mapping[str, Any]
-    sent: Mapping[str, Any]
 
 
 def as_mismatch(other: OtherTask) -> Json:
@@ -58,17 +44,11 @@ def mismatched_items(evaluation: Evaluation) -> QuerySet[Item]:
     return items.filter(result__has_key="mismatch")
 
 
-def mismatches_of(evaluation: Evaluation) -> list[Mismatch]:
+def mismatches_of(evaluation: Evaluation) -> list[MismatchOut]:
     """The first `SHOWN`, in the order of the tasks."""
     names = dict(evaluation.models.values_list("place", "name"))
     items = mismatched_items(evaluation).order_by("pk").values_list("data", "result")[:SHOWN]
     return [
-        Mismatch(
-            names.get(data["place"], ""),
-            data["task"],
-            result["mismatch"]["asked"],
-            result["mismatch"]["played"],
-            data["reset"],
-        )
+        MismatchOut(model=names.get(data["place"], ""), key=data["task"], **result["mismatch"], sent=data["reset"])
         for data, result in items
     ]

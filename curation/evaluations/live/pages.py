@@ -1,17 +1,13 @@
 """The steps of a live episode as its page shows them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import orjson
-from django.db.models import QuerySet
 from django.utils.safestring import SafeString
 
-from curation.evaluations.live.try_reset import TriedReset
+from curation.evaluations.live.schemas import TriedResetOut
 from curation.evaluations.metrics import POINTS
-from curation.evaluations.models import Episode, Evaluation
-from curation.projects.access import Access
-from curation.samples.blind import without_pending
+from curation.evaluations.models import Episode
 from curation.web.text.figures import percent
 from curation.web.text.markup import code_html, visible, without_colours
 from curation.web.text.transcript import StepFact, TerminalStep, TurnPiece
@@ -24,20 +20,6 @@ def steps_of(episode: Episode) -> list[TerminalStep]:
     return [_step(number, step) for number, step in enumerate(episode.text.trace, 1) if isinstance(step, dict)]
 
 
-@dataclass(frozen=True, slots=True)
-class TriedLines:
-    """A tried reset as a page shows it; `tone` and `verdict` say how the two tasks compare."""
-
-    key: str
-    tone: str
-    verdict: str
-    sent: SafeString
-    asked: SafeString
-    said: SafeString
-    text: SafeString
-    seconds: float
-
-
 VERDICTS = {
     "confirmed": ("good", "the server plays this task"),
     "unconfirmed": ("attention", "the server does not say which task it plays"),
@@ -46,30 +28,19 @@ VERDICTS = {
 }
 
 
-def tried_lines(tried: TriedReset | None) -> TriedLines | None:
-    if tried is None:
-        return None
+def tried_lines(tried: TriedResetOut) -> dict[str, object]:
+    """A tried reset as a page shows it; `tone` and `verdict` say how the two tasks compare."""
     tone, verdict = VERDICTS[tried.confirmation]
-    return TriedLines(
-        key=tried.key,
-        tone=tone,
-        verdict=verdict,
-        sent=visible(_indented(tried.sent)),
-        asked=visible(str(tried.asked["sentence"])),
-        said=visible(str(tried.said["sentence"])),
-        text=visible(without_colours(tried.text)),
-        seconds=tried.seconds,
-    )
-
-
-def episodes_shown(access: Access, rows: QuerySet[Episode]) -> QuerySet[Episode]:
-    """An episode says how its trajectory ended."""
-    return without_pending(access, rows, "trajectory__sample")
-
-
-def evaluations_shown(access: Access, rows: QuerySet[Evaluation]) -> QuerySet[Evaluation]:
-    """The figures of an evaluation count how its episodes ended."""
-    return without_pending(access, rows, "episodes__trajectory__sample")
+    return {
+        "key": tried.key,
+        "tone": tone,
+        "verdict": verdict,
+        "sent": visible(_indented(tried.sent)),
+        "asked": visible(tried.asked.sentence),
+        "said": visible(tried.said.sentence),
+        "text": visible(without_colours(tried.text)),
+        "seconds": tried.seconds,
+    }
 
 
 def task_facts(episode: Episode) -> list[tuple[str, SafeString]]:

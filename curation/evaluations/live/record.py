@@ -28,16 +28,11 @@ FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class PlayedEpisode:
+    """`figures` are by the columns `FIGURES` of an episode."""
+
     task: str
     tier: str
-    completed: bool
-    steps: int
-    max_progress: float | None
-    total_reward: float | None
-    terminal_reward: float | None
-    hinted: bool
-    format_failures: int
-    invalid_actions: int
+    figures: Json
     trace: list[Json]
     played: TaskPlayed
     said: TaskFacts
@@ -45,25 +40,12 @@ class PlayedEpisode:
 
 
 def from_live(episode: LiveEpisode) -> PlayedEpisode:
-    return PlayedEpisode(
-        task=episode.task,
-        tier=episode.tier,
-        completed=episode.completed,
-        steps=len(episode.steps),
-        max_progress=episode.max_progress,
-        total_reward=episode.total_reward,
-        terminal_reward=episode.terminal_reward,
-        hinted=episode.hinted,
-        format_failures=episode.format_failures,
-        invalid_actions=episode.invalid_actions,
-        trace=[
-            {name: getattr(step, name) for name in TRACED} | {"observation": dict(step.fields)}
-            for step in episode.steps
-        ],
-        played=TaskPlayed(episode.confirmation.value),
-        said=episode.said,
-        live=episode,
-    )
+    figures = {name: getattr(episode, name) for name in FIGURES} | {"steps": len(episode.steps)}
+    trace: list[Json] = [
+        {**{name: getattr(step, name) for name in TRACED}, "observation": dict(step.fields)} for step in episode.steps
+    ]
+    played = TaskPlayed(episode.confirmation.value)
+    return PlayedEpisode(episode.task, episode.tier, figures, trace, played, episode.said, episode)
 
 
 def from_shell(episode: ShellEpisode, *, task: str) -> PlayedEpisode:
@@ -73,21 +55,15 @@ def from_shell(episode: ShellEpisode, *, task: str) -> PlayedEpisode:
     if steps:
         steps[-1] |= {"reward": solved, "progress": solved, "done": bool(episode.terminal)}
         steps[-1]["observation"] |= _ending(episode)
-    return PlayedEpisode(
-        task=task,
-        tier="",
-        completed=episode.keep,
-        steps=len(steps),
-        max_progress=solved,
-        total_reward=solved,
-        terminal_reward=solved,
-        hinted=False,
-        format_failures=episode.format_errors,
-        invalid_actions=0,
-        trace=steps,
-        played=TaskPlayed.CONFIRMED,
-        said=TaskFacts(),
-    )
+    figures = {
+        "completed": episode.keep,
+        "steps": len(steps),
+        **dict.fromkeys(("max_progress", "total_reward", "terminal_reward"), solved),
+        "hinted": False,
+        "format_failures": episode.format_errors,
+        "invalid_actions": 0,
+    }
+    return PlayedEpisode(task, "", figures, steps, TaskPlayed.CONFIRMED, TaskFacts())
 
 
 def _steps(exchange: Sequence[Message]) -> list[Json]:
@@ -130,8 +106,7 @@ def save_episode(*, by: EvaluatedModel, item: Item, played: PlayedEpisode, serve
 
     def write() -> Json:
         key, tier = str(item.data["task"])[:200], storable(item.data["tier"] or played.tier)[:100]
-        values = {name: getattr(played, name) for name in FIGURES}
-        values |= {"evaluation_id": by.evaluation_id, "number": int(item.data["number"]), "tier": tier}
+        values = {**played.figures, "evaluation_id": by.evaluation_id, "number": int(item.data["number"]), "tier": tier}
         values |= {"played": played.played, "played_key": digest_of(played.said)}
         row, _ = Episode.objects.update_or_create(
             by=by, key=key, repeat=int(item.data.get("repeat", 0)), defaults=values
@@ -148,7 +123,7 @@ def save_episode(*, by: EvaluatedModel, item: Item, played: PlayedEpisode, serve
                 "said": storable_json(played.said.as_json()),
             },
         )
-        return {"episode": row.pk, "completed": played.completed, "steps": played.steps}
+        return {"episode": row.pk, "completed": row.completed, "steps": row.steps}
 
     return write
 

@@ -51,7 +51,8 @@ class TaskOut(Schema):
 
 
 class TriedResetOut(Schema):
-    """`text` is the observation as a model would see it, `fields` are the names in the observation."""
+    """`confirmation`: confirmed, unconfirmed, mismatch, or seed where no task was asked for. `text` is the observation
+    as a model would see it, `fields` are the names in the observation."""
 
     key: str
     sent: Json

@@ -16,8 +16,7 @@ import httpx
 from curation.evaluations.families import family_of
 from curation.evaluations.live.mismatches import as_mismatch, stop_if_all_mismatch
 from curation.evaluations.live.record import PlayedEpisode, from_live, from_shell, save_episode
-from curation.evaluations.live.reset import user_text
-from curation.evaluations.live.task_set import tasks_of
+from curation.evaluations.live.task_set import tasks_of, user_text
 from curation.evaluations.models import EvaluatedModel, Evaluation, SplitRow
 from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
@@ -32,8 +31,7 @@ from curation.trajectories.rollout.stage import OPERATORS, reply_of
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
 from curation.web.problems import Invalid, Problem
-from judging.commands.families import ENVIRONMENT, CommandFamily
-from judging.commands.screen import extract, score_command
+from judging.commands.screen import ENVIRONMENT, CommandFamily, extract, score_command
 from judging.messages import content_of
 from sandbox.agent.action_form import ActionForm, ActionKind, called
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, ModelReply, run_episode

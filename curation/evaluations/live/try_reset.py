@@ -2,18 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from curation.evaluations.live.schemas import TaskOut, TriedResetOut
 from curation.evaluations.live.stage import CheckedNetwork, asked_of, check_address
 from curation.evaluations.live.task_set import LiveTask, tasks_of
 from curation.evaluations.models import Split, SplitRow
 from curation.evaluations.params import SANDBOX, EvaluateParams
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.runs.kinds import Json
 from curation.web.ids import find_param
 from curation.web.problems import Conflict, Invalid
 from sandbox.agent.action_form import unknown_form
@@ -38,22 +36,7 @@ class TryParams(BaseModel):
     task: int = Field(1, ge=1, le=1_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class TriedReset:
-    """`confirmation`: confirmed, unconfirmed, mismatch, or seed where no task was asked for. `text` is the observation
-    as a model would see it; `asked` and `said` are `{ids, text, tiers, sentence}`."""
-
-    key: str
-    sent: Json
-    asked: Mapping[str, object]
-    said: Mapping[str, object]
-    confirmation: str
-    text: str
-    fields: list[str]
-    seconds: float
-
-
-def try_reset(*, access: Access, given: TryParams) -> TriedReset:
+def try_reset(*, access: Access, given: TryParams) -> TriedResetOut:
     """Open one episode on the server and close it again. Raises `Invalid` for parameters that a launch refuses, and
     `Conflict` with the server's words if it cannot be reached or refuses the reset."""
     access.require(Scope.RUN)
@@ -72,11 +55,11 @@ def try_reset(*, access: Access, given: TryParams) -> TriedReset:
         opening, said = asyncio.run(_open(params.environment, task))
     except SandboxError as failed:
         raise Conflict(f"The server gave no episode: {failed}", code="environment_failed") from None
-    return TriedReset(
+    return TriedResetOut(
         key=task.key,
         sent=task.reset,
-        asked=asked.facts.as_json(),
-        said=said.as_json(),
+        asked=TaskOut.model_validate(asked.facts.as_json()),
+        said=TaskOut.model_validate(said.as_json()),
         confirmation=compare_tasks(asked, said).value,
         text=opening.text,
         fields=sorted(opening.fields),

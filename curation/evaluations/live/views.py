@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from curation.evaluations.live.filters import EpisodeList
 from curation.evaluations.live.forms import LiveForm
-from curation.evaluations.live.pages import episodes_shown, steps_of, task_facts, tried_lines
+from curation.evaluations.live.pages import steps_of, task_facts, tried_lines
 from curation.evaluations.live.try_reset import TryParams, try_reset
 from curation.evaluations.models import Episode, Evaluation, EvaluationKind
 from curation.evaluations.params import SANDBOX
@@ -13,7 +13,7 @@ from curation.evaluations.screen.views import estimate_fragment, launch_page
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.pages.forms import run_to_repeat
-from curation.samples.blind import look, look_at, reviews_blind
+from curation.samples.blind import look, reviews_blind, without_pending
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
@@ -46,23 +46,22 @@ def _as_last_time(access: Access) -> dict[str, object]:
 @project_page(Scope.RUN, "POST")
 def evaluation_try_reset(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the arguments of the form's reset, and the task that the server says it plays."""
-    found, problem = None, ""
+    tried, problem = None, ""
     try:
         given = TryParams.model_validate(LiveForm(access.project, request.POST).to_try())
-        found = try_reset(access=access, given=given)
+        tried = tried_lines(try_reset(access=access, given=given))
     except ValidationError:
         problem = "Name the server first."
     except Problem as refused:
         problem = refused.detail
-    return render(request, "evaluations/live/_tried.html", {"tried": tried_lines(found), "problem": problem})
+    return render(request, "evaluations/live/_tried.html", {"tried": tried, "problem": problem})
 
 
 @project_page(Scope.READ, "GET")
 def evaluation_episodes(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     params = EpisodeList.from_query(request.GET)
-    page = params.page(episodes_shown(access, params.rows(evaluation)))
-    look_at(access, [row.sample.pk for row in page.rows if row.sample])
+    page = params.shown(access, evaluation)
     context = {
         **list_context(request, params, page, f"/api/v1/evaluations/{evaluation.pk}/episodes"),
         "evaluation": evaluation,
@@ -86,7 +85,7 @@ def evaluation_episode(request: HttpRequest, access: Access, pk: str, episode: s
         "episode": found,
         "steps": steps_of(found),
         "facts": task_facts(found),
-        "others": episodes_shown(access, others).order_by("by__place"),
+        "others": without_pending(access, others, "trajectory__sample").order_by("by__place"),
         "api_path": f"/api/v1/episodes/{found.pk}",
     }
     template = (

@@ -1,12 +1,15 @@
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
+import orjson
+from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router, Status
+from pydantic import BaseModel
 
-from curation.evaluations.conclusions.result_file import result_file
 from curation.evaluations.live.figures import live_figures
-from curation.evaluations.live.pages import evaluations_shown
-from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
+from curation.evaluations.live.schemas import EpisodeDetail
+from curation.evaluations.models import ContaminationCheck, Episode, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.screen import schemas as s
 from curation.evaluations.screen.add_served_models import ServedModelsOut, add_served_models
 from curation.evaluations.screen.figures import figures_of
@@ -18,14 +21,14 @@ from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
 from curation.web.schemas import Page
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
+CHUNK = 500
 
 
 @router.get(
@@ -34,7 +37,7 @@ Answer = dict[str, object]
 def list_evaluations(request: HttpRequest, slug: str, params: Query[EvaluationList]) -> Answer:
     """Those who review blind get no evaluations of which samples are pending."""
     access = enter(request, slug, Scope.READ)
-    return params.page(evaluations_shown(access, params.rows(access.project))).response(s.evaluation_brief)
+    return params.page(params.rows(access)).response(s.evaluation_brief)
 
 
 @router.post("/projects/{slug}/evaluations", response={202: RunOut}, summary="Start an evaluation")
@@ -52,10 +55,7 @@ def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: 
     """While its run works, the figures are those of the answers so far."""
     _, evaluation = enter_evaluation(request, evaluation_id)
     set_etag(response, run_version(evaluation.run))
-    check = ContaminationCheck.objects.newest(evaluation.split)
-    if evaluation.kind == EvaluationKind.LIVE:
-        return s.evaluation_out(evaluation, live_figures(evaluation), check)
-    return s.evaluation_out(evaluation, figures_of(evaluation, check), check)
+    return _evaluation_out(evaluation)
 
 
 @router.get(
@@ -66,7 +66,7 @@ def get_evaluation(request: HttpRequest, response: HttpResponse, evaluation_id: 
 def evaluation_file(request: HttpRequest, evaluation_id: str) -> StreamingHttpResponse:
     """The evaluation with its figures and conclusions, and every call (`calls`) or episode (`episodes`), as JSON."""
     _, evaluation = enter_evaluation(request, evaluation_id)
-    response = StreamingHttpResponse(result_file(evaluation), content_type="application/json")
+    response = StreamingHttpResponse(_result_file(evaluation), content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="evaluation-{evaluation.pk}.json"'
     return response
 
@@ -123,3 +123,36 @@ def _budget(text: str | None) -> Decimal | None:
         return Decimal(text)
     except InvalidOperation:
         raise Invalid(f"{text!r} is not an amount.", errors=[FieldError("budget", "not an amount")]) from None
+
+
+def _evaluation_out(evaluation: Evaluation) -> Answer:
+    check = ContaminationCheck.objects.newest(evaluation.split)
+    figures = live_figures(evaluation) if evaluation.kind == EvaluationKind.LIVE else figures_of(evaluation, check)
+    return s.evaluation_out(evaluation, figures, check)
+
+
+def _result_file(evaluation: Evaluation) -> Iterator[bytes]:
+    """Yield the parts of one JSON object: the evaluation as REST returns it, and `calls` or `episodes` with their
+    steps."""
+    live = evaluation.kind == EvaluationKind.LIVE
+    text = orjson.dumps(_evaluation_out(evaluation), default=_plain, option=orjson.OPT_INDENT_2)
+    yield text.removesuffix(b"\n}") + (b',\n  "episodes": [' if live else b',\n  "calls": [')
+    separator = b"\n"
+    for entry in _episodes(evaluation) if live else _calls(evaluation):
+        yield separator + orjson.dumps(entry.model_dump(), default=_plain)
+        separator = b",\n"
+    yield b"\n  ]\n}\n"
+
+
+def _plain(value: object) -> object:
+    return value.model_dump() if isinstance(value, BaseModel) else DjangoJSONEncoder().default(value)
+
+
+def _calls(evaluation: Evaluation) -> Iterator[BaseModel]:
+    rows = ScreenedAnswer.objects.filter(evaluation=evaluation).with_texts().order_by("row_id", "by__place")
+    return map(s.ScreenedOut.model_validate, rows.iterator(CHUNK))
+
+
+def _episodes(evaluation: Evaluation) -> Iterator[BaseModel]:
+    rows = Episode.objects.filter(evaluation=evaluation).select_related("by", "text").order_by("pk")
+    return map(EpisodeDetail.model_validate, rows.iterator(CHUNK))

@@ -14,38 +14,7 @@ from judging.commands.screen import FLAGS
 from judging.statistics.rates import wilson
 
 Row = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTally:
-    """Counts of one model over some rows; `latency` is the mean in seconds, `length` in characters."""
-
-    n: int
-    errors: int
-    cut: int
-    hits: Mapping[str, int]
-    latency: float
-    length: float
-
-    def row(self, model: str) -> Row:
-        """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval. Without
-        rows the figures are None."""
-        if not self.n:
-            figures: Row = dict.fromkeys((*FLAGS, "lat", "len"))
-            return {"model": model, "n": 0, "errors": 0, **figures, "cut": 0, "intervals": {}}
-        return {
-            "model": model,
-            "n": self.n,
-            "errors": self.errors,
-            **{name: round(self.hits[name] / self.n, 2) for name in FLAGS},
-            "lat": round(self.latency, 2),
-            "len": round(self.length, 2),
-            "cut": self.cut,
-            "intervals": wilson_intervals({name: self.hits[name] for name in FLAGS}, self.n),
-        }
-
-
-NOTHING = ModelTally(0, 0, 0, {}, 0.0, 0.0)
+Tally = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +42,7 @@ def overall(evaluation: Evaluation) -> list[Row]:
     tallies = _tallies(ScreenedAnswer.objects.filter(evaluation=evaluation), Value(""))
     missing, rows = missing_by_place(evaluation), []
     for model in evaluation.models.order_by("place"):
-        row, lacks = tallies.get((model.pk, ""), NOTHING).row(model.name), missing.get(model.place, 0)
+        row, lacks = _row(model.name, tallies.get((model.pk, ""))), missing.get(model.place, 0)
         if row["n"] or (lacks and has_begun):
             rows.append(row | {"rows_missing": lacks, "incomplete": lacks > 0})
     return ranked(rows)
@@ -135,12 +104,12 @@ def _groups(
     screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str], lacking: Collection[str]
 ) -> list[FigureGroup]:
     """The models of each group. Those that lack any row are incomplete in all of them: it may be one of the group."""
-    by_part: dict[str, dict[str, ModelTally]] = {}
+    by_part: dict[str, dict[str, Tally | None]] = {}
     for (by, name), tally in _tallies(screened, part).items():
-        by_part.setdefault(name, dict.fromkeys(sorted(lacking), NOTHING))[names[by]] = tally
+        by_part.setdefault(name, dict.fromkeys(sorted(lacking)))[names[by]] = tally
     found = []
     for part_name in sorted(by_part, key=tier_order):
-        rows = [tally.row(model) | _marks(model in lacking) for model, tally in by_part[part_name].items()]
+        rows = [_row(model, tally) | _marks(model in lacking) for model, tally in by_part[part_name].items()]
         found.append(FigureGroup(part_name, ranked(rows)))
     return found
 
@@ -149,7 +118,7 @@ def _marks(is_lacking: bool) -> Row:
     return {"rows_missing": None if is_lacking else 0, "incomplete": is_lacking}
 
 
-def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], ModelTally]:
+def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], Tally]:
     """By model and by `part` of the rows, in that order."""
     counted = {name: Count("pk", filter=Q(**{name: True})) for name in FLAGS}
     rows = (
@@ -166,15 +135,24 @@ def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple
         )
         .order_by("by_id", "part")
     )
-    tallies = {}
-    for row in rows:
-        found: Mapping[str, Any] = {**row}
-        tallies[found["by_id"], str(found["part"])] = ModelTally(
-            n=found["total"],
-            errors=found["errors"],
-            cut=found["cuts"],
-            hits={name: found[f"count_{name}"] for name in FLAGS},
-            latency=float(found["mean_latency"] or 0) / 1000,
-            length=float(found["mean_length"] or 0),
-        )
-    return tallies
+    found: list[Tally] = list(rows)
+    return {(row["by_id"], str(row["part"])): row for row in found}
+
+
+def _row(model: str, tally: Tally | None) -> Row:
+    """The API's row: ratios, seconds and characters with two decimals, each rate with its Wilson interval. Without
+    rows the figures are None."""
+    if tally is None:
+        figures: Row = dict.fromkeys((*FLAGS, "lat", "len"))
+        return {"model": model, "n": 0, "errors": 0, **figures, "cut": 0, "intervals": {}}
+    n, hits = tally["total"], {name: tally[f"count_{name}"] for name in FLAGS}
+    return {
+        "model": model,
+        "n": n,
+        "errors": tally["errors"],
+        **{name: round(count / n, 2) for name, count in hits.items()},
+        "lat": round(float(tally["mean_latency"] or 0) / 1000, 2),
+        "len": round(float(tally["mean_length"] or 0), 2),
+        "cut": tally["cuts"],
+        "intervals": wilson_intervals(hits, n),
+    }

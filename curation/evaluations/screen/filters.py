@@ -5,7 +5,8 @@ from django.db.models import QuerySet
 from pydantic import Field
 
 from curation.evaluations.models import AnswerMark, Evaluation, ScreenedAnswer, ScreenedQuerySet
-from curation.projects.models import Project
+from curation.projects.access import Access
+from curation.samples.blind import without_pending
 from curation.web.ids import id_number
 from curation.web.lists.filters import Words, one_of
 from curation.web.lists.params import ArchivableList, ListParams, named_list
@@ -18,8 +19,11 @@ class EvaluationList(ArchivableList):
 
     split: str | None = Field(None, description="Only evaluations of this split.")
 
-    def rows(self, project: Project) -> QuerySet[Evaluation]:
-        rows = self.narrow(Evaluation.objects.of(project))
+    def rows(self, access: Access) -> QuerySet[Evaluation]:
+        """The figures of an evaluation count how its episodes ended: those who review blind get none with a pending
+        sample."""
+        rows = self.narrow(Evaluation.objects.of(access.project))
+        rows = without_pending(access, rows, "episodes__trajectory__sample")
         return rows if self.split is None else rows.filter(split=id_number(self.split) or 0)
 
 

@@ -1,22 +1,20 @@
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
-from curation.evaluations.conclusions.conclude import Conclusion, conclusions_of
-from curation.evaluations.contamination.pages import Contamination, contamination_of, gaps_of
+from curation.evaluations.contamination.pages import contamination_of, gaps_of
 from curation.evaluations.live.figures import live_figures, live_rows, stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import DEFAULTS
+from curation.evaluations.screen.conclusions import conclusions_of
 from curation.evaluations.screen.figures import Row, figures_of, overall
-from curation.evaluations.screen.tables import Table, TierTable, figure_table, tier_table
+from curation.evaluations.screen.tables import figure_table, tier_table
 from curation.runs.models import LIVE
 from curation.web.text.chat import Chat
 from curation.web.text.markup import code_html, visible
-from curation.web.text.transcript import TranscriptTurn
 from judging.commands.words import difference
 
 SHOWN_CHARACTERS = 160
@@ -29,136 +27,70 @@ LIVE_SETTINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCall:
-    """A model and the parameters of its calls; `differs` if most of the other models were called with others."""
-
-    model: EvaluatedModel
-    params: str
-    differs: bool
+Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class MismatchLine:
-    model: str
-    task: SafeString
-    asked: SafeString
-    played: SafeString
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationPage:
+def evaluation_page(evaluation: Evaluation) -> Json:
     """`sections` are headings with their tables, only after the run has ended. `log_url` lists calls or episodes.
     `tiers`, `mismatches` and `notes` are those of live episodes."""
-
-    evaluation: Evaluation
-    running: bool
-    done: int
-    total: int
-    table: Table
-    contamination: Contamination | None
-    sections: tuple[tuple[str, tuple[Table, ...]], ...]
-    tiers: TierTable | None
-    calls: tuple[ModelCall, ...]
-    settings: tuple[tuple[str, object], ...]
-    baseline_pk: int | None
-    log_url: str
-    mismatches: tuple[MismatchLine, ...]
-    notes: tuple[str, ...]
-    missing: tuple[str, ...]
-    result_url: str
-    conclusions: tuple[Conclusion, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DiffPart:
-    kind: str
-    html: SafeString
-    side: str
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallLine:
-    """One line of the log. `answer` is the extracted command, else the whole answer, else the error."""
-
-    call: ScreenedAnswer
-    answer: SafeString
-    expected: SafeString
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallPage:
-    """One answer; `others` are other models' answers to the same row."""
-
-    call: ScreenedAnswer
-    turns: list[TranscriptTurn]
-    raw: SafeString
-    extracted: SafeString
-    expected: SafeString
-    parts: tuple[DiffPart, ...]
-    columns: tuple[tuple[str, bool], ...]
-    others: list[CallLine]
-    thinking: SafeString
-
-
-def evaluation_page(evaluation: Evaluation) -> EvaluationPage:
     run, live = evaluation.run, evaluation.kind == EvaluationKind.LIVE
     running = run.state in LIVE
     check = None if live else ContaminationCheck.objects.newest(evaluation.split)
     log = "evaluation-episodes" if live else "evaluation-calls"
-    settings = LIVE_SETTINGS if live else ()
+    settings = [(label, evaluation.params.get(name)) for label, name in LIVE_SETTINGS if live]
     table = overall_table(evaluation)
-    return EvaluationPage(
-        evaluation=evaluation,
-        running=running,
-        done=run.items_done + run.items_failed + run.items_skipped,
+    return {
+        "evaluation": evaluation,
+        "running": running,
+        "done": run.items_done + run.items_failed + run.items_skipped,
         # The items of an import that comes first are not answers.
-        total=run.items_total if live or run.stage in ("", "screen") else 0,
-        table=table,
-        contamination=contamination_of(evaluation.project.slug, check),
-        sections=() if running or live else _sections(evaluation, check),
-        tiers=_tiers(evaluation) if live and not running else None,
-        calls=_calls(list(evaluation.models.order_by("place"))),
-        settings=tuple(
-            (label, value) for label, name in settings if (value := evaluation.params.get(name)) not in (None, "")
-        ),
-        baseline_pk=evaluation.split.baseline_id if evaluation.split else None,
-        log_url=reverse(log, args=[evaluation.project.slug, evaluation.pk]),
-        mismatches=_mismatches(evaluation) if any(line.mismatches for line in table.lines) else (),
-        notes=tuple(stalling_notes(live_rows(evaluation))) if live and not running else (),
-        missing=() if running else tuple(missing_notes(evaluation, rows_of(evaluation))),
-        result_url=f"/api/v1/evaluations/{evaluation.pk}/result.json",
-        conclusions=() if running or live else tuple(conclusions_of(evaluation, overall(evaluation))),
-    )
+        "total": run.items_total if live or run.stage in ("", "screen") else 0,
+        "table": table,
+        "contamination": contamination_of(evaluation.project.slug, check),
+        "sections": [] if running or live else _sections(evaluation, check),
+        "tiers": _tiers(evaluation) if live and not running else None,
+        "calls": _calls(list(evaluation.models.order_by("place"))),
+        "settings": [(label, value) for label, value in settings if value not in (None, "")],
+        "baseline_pk": evaluation.split.baseline_id if evaluation.split else None,
+        "log_url": reverse(log, args=[evaluation.project.slug, evaluation.pk]),
+        "mismatches": _mismatches(evaluation) if any(line.get("mismatches") for line in table["lines"]) else [],
+        "notes": stalling_notes(live_rows(evaluation)) if live and not running else [],
+        "missing": [] if running else missing_notes(evaluation, rows_of(evaluation)),
+        "result_url": f"/api/v1/evaluations/{evaluation.pk}/result.json",
+        "conclusions": [] if running or live else conclusions_of(evaluation, overall(evaluation)),
+    }
 
 
-def _mismatches(evaluation: Evaluation) -> tuple[MismatchLine, ...]:
-    return tuple(
-        MismatchLine(one.model, visible(one.key), visible(one.asked["sentence"]), visible(one.played["sentence"]))
+def _mismatches(evaluation: Evaluation) -> list[Json]:
+    return [
+        {
+            "model": one.model,
+            "task": visible(one.key),
+            "asked": visible(one.asked.sentence),
+            "played": visible(one.played.sentence),
+        }
         for one in mismatches_of(evaluation)
-    )
+    ]
 
 
 def rows_of(evaluation: Evaluation) -> list[Row]:
     return live_rows(evaluation) if evaluation.kind == EvaluationKind.LIVE else overall(evaluation)
 
 
-def overall_table(evaluation: Evaluation) -> Table:
-    rows = rows_of(evaluation)
-    return figure_table(evaluation.kind, rows)
+def overall_table(evaluation: Evaluation) -> Json:
+    return figure_table(evaluation.kind, rows_of(evaluation))
 
 
-def call_lines(slug: str, calls: Iterable[ScreenedAnswer]) -> list[CallLine]:
-    """Needs `with_texts()`."""
+def call_lines(slug: str, calls: Iterable[ScreenedAnswer]) -> list[Json]:
+    """The lines of the log. `answer` is the extracted command, else the whole answer, else the error. Needs
+    `with_texts()`."""
     return [
-        CallLine(
-            call,
-            visible(_line(call.text.extracted or call.text.completion or call.text.error) or "(empty)"),
-            visible(_line(call.row.text.expected)),
-            reverse("evaluation-call", args=[slug, call.evaluation_id, call.pk]),
-        )
+        {
+            "call": call,
+            "answer": visible(_line(call.text.extracted or call.text.completion or call.text.error) or "(empty)"),
+            "expected": visible(_line(call.row.text.expected)),
+            "url": reverse("evaluation-call", args=[slug, call.evaluation_id, call.pk]),
+        }
         for call in calls
     ]
 
@@ -168,26 +100,23 @@ def _line(text: str) -> str:
     return short if len(short) <= SHOWN_CHARACTERS else f"{short[: SHOWN_CHARACTERS - 1]}…"
 
 
-def call_page(slug: str, call: ScreenedAnswer) -> CallPage:
-    """Needs the texts of row and answer."""
+def call_page(slug: str, call: ScreenedAnswer) -> Json:
+    """One answer; `others` are other models' answers to the same row. Needs the texts of row and answer."""
     text, expected = call.text, call.row.text.expected
-    found = text.extracted or text.completion
     words = {"both": "in both", "found": "only in the answer", "expected": "only in the expected command"}
-    parts = tuple(
-        DiffPart(part.kind, visible(part.text), part.side, words[part.side]) for part in difference(found, expected)
-    )
+    parts = difference(text.extracted or text.completion, expected)
     others = ScreenedAnswer.objects.filter(evaluation=call.evaluation_id, row=call.row_id).exclude(pk=call.pk)
-    return CallPage(
-        call=call,
-        turns=Chat(call.row.text.messages, agent=False).complete(),
-        raw=visible(text.completion),
-        extracted=code_html(text.extracted),
-        expected=code_html(expected),
-        parts=parts,
-        columns=tuple((label, getattr(call, name)) for name, label in COLUMN_WORDS),
-        others=call_lines(slug, others.with_texts().order_by("by__place")),
-        thinking=visible(text.thinking),
-    )
+    return {
+        "call": call,
+        "turns": Chat(call.row.text.messages, agent=False).complete(),
+        "raw": visible(text.completion),
+        "extracted": code_html(text.extracted),
+        "expected": code_html(expected),
+        "parts": [(part, visible(part.text), words[part.side]) for part in parts],
+        "columns": [(label, getattr(call, name)) for name, label in COLUMN_WORDS],
+        "others": call_lines(slug, others.with_texts().order_by("by__place")),
+        "thinking": visible(text.thinking),
+    }
 
 
 COLUMN_WORDS = (
@@ -200,35 +129,35 @@ COLUMN_WORDS = (
 )
 
 
-def _tiers(evaluation: Evaluation) -> TierTable | None:
+def _tiers(evaluation: Evaluation) -> Json | None:
     """None if no episode has a tier."""
     figures = live_figures(evaluation)
     named = any(tier.name for tier in figures.tiers)
     return tier_table(evaluation.kind, figures.rows, figures.tiers) if named else None
 
 
-def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> tuple[tuple[str, tuple[Table, ...]], ...]:
+def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> list[tuple[str, list[Json]]]:
     """Headings with their tables, without a heading whose only group has no name."""
     figures = figures_of(evaluation, check)
-    found: list[tuple[str, tuple[Table, ...]]] = []
+    found = []
     if figures.clean is not None and figures.contaminated is not None:
         clean = "Rows without a match: the check is incomplete" if check and gaps_of(check) else "Clean rows"
-        tables = ((clean, figures.clean), ("Rows found in the training data", figures.contaminated))
-        found.append(
-            ("Clean and contaminated rows", tuple(figure_table(evaluation.kind, rows, title) for title, rows in tables))
-        )
+        parts = [(clean, figures.clean), ("Rows found in the training data", figures.contaminated)]
+        found.append(("Clean and contaminated rows", parts))
     for title, groups in (("By tier", figures.tiers), ("By source", figures.sources)):
         if len(groups) > 1 or (groups and groups[0].name):
-            by_group = (figure_table(evaluation.kind, group.rows, group.name or "none") for group in groups)
-            found.append((title, tuple(by_group)))
-    return tuple(found)
+            found.append((title, [(group.name or "none", group.rows) for group in groups]))
+    return [(title, [figure_table(evaluation.kind, rows, name) for name, rows in parts]) for title, parts in found]
 
 
-def _calls(models: list[EvaluatedModel]) -> tuple[ModelCall, ...]:
-    """Models of one evaluation should be called alike; the page points out those whose endpoint differs."""
+def _calls(models: list[EvaluatedModel]) -> list[Json]:
+    """Each model with the parameters of its calls. Models of one evaluation should be called alike: `differs` says
+    that most of the others were called with other parameters."""
     params = [_params(model) for model in models]
     usual = max(set(params), key=params.count, default="")
-    return tuple(ModelCall(model, text, text != usual) for model, text in zip(models, params, strict=True))
+    return [
+        {"model": model, "params": text, "differs": text != usual} for model, text in zip(models, params, strict=True)
+    ]
 
 
 def _params(model: EvaluatedModel) -> str:

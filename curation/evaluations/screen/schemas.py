@@ -1,11 +1,9 @@
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from curation.evaluations.conclusions.conclude import as_json, conclusions_of
 from curation.evaluations.contamination.schemas import ContaminationOut, Position
 from curation.evaluations.live.figures import stalling_notes
 from curation.evaluations.live.mismatches import mismatches_of
@@ -13,6 +11,7 @@ from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
 from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind
 from curation.evaluations.params import EvaluateParams
+from curation.evaluations.screen.conclusions import ConclusionOut, conclusions_of
 from curation.evaluations.screen.figures import ScreenFigures
 from curation.evaluations.splits.schemas import SplitRef, split_ref
 from curation.web.schemas import Id, NotEmpty, Out
@@ -66,19 +65,6 @@ class TierOut(Schema):
 class SourceOut(Schema):
     source: str
     rows: list[ScoreOut]
-
-
-class ConclusionOut(Schema):
-    """By the rules of the settings `evaluation.weaknesses`, `evaluation.train` and `evaluation.targets`."""
-
-    model: str
-    verdict: str = Field(description="The figures in a sentence.")
-    weaknesses: list[str]
-    train: str = Field(examples=["yes: the best of this screen"])
-    alike: bool = Field(description="Its `exact` rate cannot be told from that of the best model.")
-    targets: list[Json] = Field(description="`metric`, `value`, `target`, and what is `missing` to it.")
-    generations: int = Field(description="Answers of one epoch of training.")
-    hours: float = Field(description="Their time one after another, at the measured latency.")
 
 
 class EvaluationOut(Schema):
@@ -167,9 +153,9 @@ def evaluation_out(evaluation: Evaluation, figures: ScreenFigures, check: Contam
         "by_source": [{"source": group.name, "rows": group.rows} for group in figures.sources],
         "clean": figures.clean,
         "contaminated": figures.contaminated,
-        "mismatches": [asdict(mismatch) for mismatch in mismatches_of(evaluation)] if live else [],
+        "mismatches": mismatches_of(evaluation) if live else [],
         "notes": [*missing_notes(evaluation, figures.rows), *(stalling_notes(figures.rows) if live else [])],
-        "conclusions": [as_json(found) for found in conclusions_of(evaluation, figures.rows)],
+        "conclusions": conclusions_of(evaluation, figures.rows),
     }
 
 

@@ -14,8 +14,7 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import MOST_OPEN_CALLS, EndpointDown, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Call, Item, Run
 from curation.web.text.storable import storable
-from judging.commands.families import CommandFamily
-from judging.commands.screen import FAILED, FLAGS, CommandScore, score_command
+from judging.commands.screen import FAILED, FLAGS, CommandFamily, CommandScore, score_command
 
 CUT = frozenset({"length", "max_tokens"})
 MAX_ERROR = 2000
@@ -27,16 +26,20 @@ KEYS = (401, 402, 407)
 FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 
-@dataclass(frozen=True, slots=True)
-class ScreenJob:
+class ScreenedRow(NamedTuple):
+    """A row of a split for one model, and the command and family that its answer is scored by."""
+
     evaluation_id: int
     by_id: int
     row_id: int
-    target: EndpointTarget
-    request: CompletionRequest
     expected: str
     family: CommandFamily
-    fresh: bool
+
+
+class ScreenJob(NamedTuple):
+    row: ScreenedRow
+    target: EndpointTarget
+    request: CompletionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +50,6 @@ class AnswerOutcome:
     completion: Completion | None
     latency_ms: int
     error: str = ""
-
-
-class AnsweredRow(NamedTuple):
-    """A model's answer to a row of a split, and what it is scored by."""
-
-    evaluation_id: int
-    by_id: int
-    row_id: int
-    expected: str
-    family: CommandFamily
-    outcome: AnswerOutcome
 
 
 class ScreenStage(StageOf[EvaluateParams]):
@@ -89,16 +81,8 @@ class ScreenStage(StageOf[EvaluateParams]):
             if row is None or model is None:
                 continue
             request = CompletionRequest(row.text.messages, model.call_params)
-            jobs[item.pk] = ScreenJob(
-                evaluation.pk,
-                model.pk,
-                row.pk,
-                targets[model.name],
-                request,
-                row.text.expected,
-                family,
-                self._params.fresh,
-            )
+            screened = ScreenedRow(evaluation.pk, model.pk, row.pk, row.text.expected, family)
+            jobs[item.pk] = ScreenJob(screened, targets[model.name], request)
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: ScreenJob | None) -> Write:
@@ -110,15 +94,16 @@ class ScreenStage(StageOf[EvaluateParams]):
         if job is None:
             raise ItemFailed("The row was deleted.")
         try:
-            answer = await context.ask(item, job.target, job.request, fresh=job.fresh, timeouts=SCREEN_TIMEOUTS)
+            fresh = self._params.fresh
+            answer = await context.ask(item, job.target, job.request, fresh=fresh, timeouts=SCREEN_TIMEOUTS)
         except EndpointDown:
             raise
         except ItemFailed as failed:
             if not _was_asked(failed.__cause__):
                 raise
             reason = str(failed)
-            return lambda: _save_answer(job, _last_call(item, job, reason))()
-        return _save_answer(job, AnswerOutcome(answer.call_id, answer.completion, answer.completion.latency_ms))
+            return lambda: _save_answer(job.row, _last_call(item, job, reason))()
+        return _save_answer(job.row, AnswerOutcome(answer.call_id, answer.completion, answer.completion.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
@@ -151,20 +136,19 @@ def _last_call(item: Item, job: ScreenJob, reason: str) -> AnswerOutcome:
     return AnswerOutcome(call_id, None, latency_ms or 0, reason)
 
 
-def _save_answer(job: ScreenJob, outcome: AnswerOutcome) -> Write:
+def _save_answer(row: ScreenedRow, outcome: AnswerOutcome) -> Write:
     """The write of one answer."""
-    row = AnsweredRow(job.evaluation_id, job.by_id, job.row_id, job.expected, job.family, outcome)
 
     def write() -> Json:
-        (mark,) = save_answers([row])
+        (mark,) = save_answers([(row, outcome)])
         return {"mark": mark, "error": storable(outcome.error)[:200]} if outcome.error else {"mark": mark}
 
     return write
 
 
-def save_answers(answered: Sequence[AnsweredRow]) -> list[str]:
+def save_answers(answered: Sequence[tuple[ScreenedRow, AnswerOutcome]]) -> list[str]:
     """Score and store answers, and return their marks. They replace earlier ones of the same model to the same row."""
-    made = [_scored(one) for one in answered]
+    made = [_scored(row, outcome) for row, outcome in answered]
     ScreenedAnswer.objects.bulk_create(
         [text.screened for text in made],
         update_conflicts=True,
@@ -182,14 +166,14 @@ def save_answers(answered: Sequence[AnsweredRow]) -> list[str]:
     return [text.screened.mark for text in made]
 
 
-def _scored(answered: AnsweredRow) -> ScreenedAnswerText:
-    outcome, completion = answered.outcome, answered.outcome.completion
+def _scored(screened: ScreenedRow, outcome: AnswerOutcome) -> ScreenedAnswerText:
+    completion = outcome.completion
     text = storable(completion.text) if completion else ""
-    score: CommandScore = score_command(text, answered.expected, answered.family) if completion else FAILED
+    score: CommandScore = score_command(text, screened.expected, screened.family) if completion else FAILED
     row = ScreenedAnswer(
-        evaluation_id=answered.evaluation_id,
-        by_id=answered.by_id,
-        row_id=answered.row_id,
+        evaluation_id=screened.evaluation_id,
+        by_id=screened.by_id,
+        row_id=screened.row_id,
         call_id=outcome.call_id,
         mark=score.mark,
         cut=completion is not None and completion.finish_reason.lower() in CUT,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, MetricUnit
 from curation.evaluations.models import EvaluationKind
@@ -20,62 +21,6 @@ class FigureColumn:
     title: str
     unit: MetricUnit = SHARE
     drop: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class FigureCell:
-    """`interval` is the 95 % interval of a rate, in percent. `incomplete` marks a figure of a tier."""
-
-    column: FigureColumn
-    value: str
-    unit: str
-    interval: str
-    incomplete: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TableLine:
-    """One model. `errors` counts calls or episodes that failed, `cut` answers that the token limit ended, `mismatches`
-    episodes of another task, `unconfirmed` those whose task the server does not say, `missing` rows or episodes of the
-    launch without a result. The number that an `incomplete` model lacks in a part of the rows may not be known."""
-
-    rank: int
-    model: str
-    n: int
-    errors: int
-    cut: int
-    mismatches: int
-    unconfirmed: int
-    missing: int
-    incomplete: bool
-    cells: tuple[FigureCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """`counted` is the heading of `n`; `empty` is the text of a table without lines."""
-
-    title: str
-    columns: tuple[FigureColumn, ...]
-    counted: str
-    empty: str
-    lines: tuple[TableLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCells:
-    """The cells of one model: of all rows, then of each tier. A tier that the model did not play has an empty one."""
-
-    model: str
-    cells: tuple[FigureCell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TierTable:
-    """Every figure of every model with a column for all rows and one for each tier, from easy to hard."""
-
-    heads: tuple[str, ...]
-    figures: tuple[tuple[FigureColumn, tuple[ModelCells, ...]], ...]
 
 
 # The columns that a narrow page drops: the highest class first.
@@ -106,54 +51,42 @@ LAYOUTS: Mapping[str, tuple[tuple[FigureColumn, ...], str, str]] = MappingProxyT
 )
 
 
-def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> Table:
+def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> dict[str, Any]:
+    """Return a table of the rows as a page shows it: `counted` is the heading of `n`, `empty` the text without lines.
+
+    A line is the row with its `cells` and with `missing`: how many rows or episodes of the launch have no result. The
+    number that an `incomplete` model lacks in a part of the rows may not be known.
+    """
     columns, counted, empty = LAYOUTS[kind]
-    return Table(title, columns, counted, empty, tuple(_line(row, columns) for row in rows))
+    lines = [_line(row, columns) for row in rows]
+    return {"title": title, "columns": columns, "counted": counted, "empty": empty, "lines": lines}
 
 
-def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) -> TierTable:
-    """Models in the order of `overall`."""
+def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) -> dict[str, Any]:
+    """Return every figure of every model, in the order of `overall`, with a cell for all rows and one for each tier,
+    from easy to hard. A tier that the model did not play has an empty one."""
     columns = [replace(column, drop="") for column in (EPISODES, *LAYOUTS[kind][0])]
     by_tier = [{str(row["model"]): row for row in tier.rows} for tier in tiers]
     nothing: Row = {"intervals": {}}
-    return TierTable(
-        tuple(tier.name or "no tier" for tier in tiers),
-        tuple(
-            (
-                column,
-                tuple(
-                    ModelCells(
-                        model,
-                        tuple(
-                            replace(_cell(one, column), incomplete=bool(one.get("incomplete")))
-                            for one in (row, *(rows.get(model, nothing) for rows in by_tier))
-                        ),
-                    )
-                    for row in overall
-                    for model in [str(row["model"])]
-                ),
-            )
-            for column in columns
-        ),
-    )
+
+    def cells(row: Row, column: FigureColumn) -> list[dict[str, Any]]:
+        every = (row, *(rows.get(str(row["model"]), nothing) for rows in by_tier))
+        return [{**_cell(one, column), "incomplete": one.get("incomplete")} for one in every]
+
+    figures = [(column, [(row["model"], cells(row, column)) for row in overall]) for column in columns]
+    return {"heads": [tier.name or "no tier" for tier in tiers], "figures": figures}
 
 
-def _line(row: Row, columns: Sequence[FigureColumn]) -> TableLine:
-    counts = {name: int(number(row, name)) for name in ("rank", "n", "errors", "cut", "mismatches", "unconfirmed")}
+def _line(row: Row, columns: Sequence[FigureColumn]) -> dict[str, Any]:
     missing = int(number(row, "episodes_missing") + number(row, "rows_missing"))
-    return TableLine(
-        model=str(row["model"]),
-        missing=missing,
-        incomplete=bool(row.get("incomplete")),
-        cells=tuple(_cell(row, column) for column in columns),
-        **counts,
-    )
+    return {**row, "missing": missing, "cells": [_cell(row, column) for column in columns]}
 
 
-def _cell(row: Row, column: FigureColumn) -> FigureCell:
+def _cell(row: Row, column: FigureColumn) -> dict[str, Any]:
+    """`interval` is the 95 % interval of a rate, in percent."""
     value, intervals = row.get(column.name), row["intervals"]
     if not isinstance(value, int | float):
-        return FigureCell(column, "–", "", "")
+        return {"column": column, "value": "–", "unit": "", "interval": ""}
     ends = intervals.get(column.name) if isinstance(intervals, dict) else None
     interval = f"{100 * ends[0]:.0f}–{100 * ends[1]:.0f}" if ends else ""
-    return FigureCell(column, column.unit.number(value), column.unit.suffix, interval)
+    return {"column": column, "value": column.unit.number(value), "unit": column.unit.suffix, "interval": interval}

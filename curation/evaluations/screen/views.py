@@ -8,7 +8,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from curation.evaluations.live.charts import episode_chart
-from curation.evaluations.live.pages import evaluations_shown
 from curation.evaluations.models import AnswerMark, ContaminationCheck, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.charts import score_chart
@@ -35,7 +34,7 @@ LIMIT = 50
 @project_page(Scope.READ, "GET")
 def evaluation_list(request: HttpRequest, access: Access) -> HttpResponse:
     params = EvaluationList.from_query(request.GET)
-    page = params.page(evaluations_shown(access, params.rows(access.project)))
+    page = params.page(params.rows(access))
     context = list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/evaluations")
     return render(request, "evaluations/screen/list.html", context)
 
@@ -114,7 +113,7 @@ def evaluation_live(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     """The table while the run works; after its end it reloads the whole page."""
     context = _page_context(access, pk)
     response = render(request, "evaluations/screen/_live.html", context)
-    if not context["page"].running:
+    if not context["page"]["running"]:
         response["HX-Refresh"] = "true"
     return response
 

@@ -3,6 +3,7 @@ from ninja import Query, Router, Status
 
 from curation.evaluations.models import ContaminationCheck, Split
 from curation.evaluations.splits import schemas as s
+from curation.evaluations.splits.export_kind import SplitIn
 from curation.evaluations.splits.filters import SplitList, SplitRowList
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
@@ -10,7 +11,7 @@ from curation.projects.removal.api import ArchiveIn, DeletionOut, accepted
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.runs.removal import archive_row, delete_row
-from curation.web.http.etag import seen_version, set_etag, version_of
+from curation.web.http.responses import seen_version, set_etag, version_of
 from curation.web.ids import find
 from curation.web.schemas import Page
 
@@ -25,7 +26,7 @@ def list_splits(request: HttpRequest, slug: str, params: Query[SplitList]) -> An
 
 
 @router.post("/projects/{slug}/splits", response={202: RunOut}, summary="Make a split from an export's file")
-def post_split(request: HttpRequest, response: HttpResponse, slug: str, body: s.SplitIn) -> Status[Answer]:
+def post_split(request: HttpRequest, response: HttpResponse, slug: str, body: SplitIn) -> Status[Answer]:
     access = enter(request, slug, Scope.RUN)
     run = launch(project=access.project, kind="split", params=body.model_dump(), user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"

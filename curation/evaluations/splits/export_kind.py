@@ -25,14 +25,19 @@ MESSAGES, TRAIN = "sft-messages", "train"
 CHUNK = 500
 
 
-class SplitParams(BaseModel):
-    """`export` is an export's id, `split` one of its splits; the rows are those of its `sft-messages` file."""
+class SplitIn(BaseModel):
+    """A split from the `sft-messages` file of an export. Import files with `POST …/imports` and `kind=eval_rows`."""
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
     export: str = Field(examples=["12"], description="The export's id.")
     split: str = Field("val", max_length=20, examples=["val"], description="Which split of the export.")
-    name: str = Field("", max_length=180, description="Empty for the names of the export and its split.")
+    name: str = Field(
+        "", max_length=180, examples=["held-out turns"], description="Empty for the names of the export and its split."
+    )
+
+
+class SplitParams(SplitIn):
     upload: str = Field("", max_length=300, description="Set at launch: the key of that file in storage.")
     frozen: str = Field("", max_length=300, description="Set at launch: the key of the export's `frozen.jsonl`.")
 

@@ -1,4 +1,4 @@
-"""The choices that forms of evaluations share."""
+"""Splits as forms and launches name them."""
 
 from collections.abc import Iterable
 
@@ -6,6 +6,8 @@ from django import forms
 
 from curation.evaluations.models import Split
 from curation.projects.models import Project
+from curation.web.ids import find_param
+from curation.web.problems import FieldError, Invalid
 from curation.web.text.figures import counted
 
 SHOWN = 200
@@ -23,3 +25,16 @@ def set_choices(form: forms.Form, name: str, choices: Iterable[tuple[str, str]])
 def split_choices(project: Project) -> Choices:
     splits = Split.objects.of(project).order_by("-id")[:SHOWN]
     return [(str(split.pk), f"{split.name}, {counted(split.rows_count, 'row')} ({split.pk})") for split in splits]
+
+
+def split_named(project: Project, given: str) -> Split:
+    return find_param(Split.objects.of(project), given, "split", "params.split")
+
+
+def require_rows(split: Split) -> None:
+    """Raise `Invalid` for a split that is imported still."""
+    if split.rows_count == 0:
+        raise Invalid(
+            "The split has no rows yet. Wait until its import has ended, or choose another.",
+            errors=[FieldError("params.split", "has no rows yet")],
+        )

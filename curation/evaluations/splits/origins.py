@@ -12,10 +12,12 @@ from django.core.files.storage import default_storage
 from django.db.models import F
 
 from curation.evaluations.models import Episode, Split
+from curation.evaluations.splits.rows import EvalRow
+from curation.exports.hygiene.held_out import named_origins
 from curation.samples.models import Sample
 from curation.web.ids import IdList
 
-CHUNK = 5_000
+CHUNK, ROWS = 5_000, 500
 Origins = frozenset[str]
 
 
@@ -72,3 +74,15 @@ def origins_of_split(split: Split) -> Sequence[Origins]:
     if not frozen or not default_storage.exists(frozen):
         return ()
     return origins_of_lines(frozen, "sft-messages", str(params["split"]))
+
+
+def rows_of_split(split: Split) -> Iterator[EvalRow]:
+    """All rows of a split with their texts and origins, in file order."""
+    of_lines = origins_of_split(split)
+    for row in split.rows.select_related("text").order_by("number", "turn").iterator(ROWS):
+        origins = named_origins(row.text.fields) | {task_origin(split.pk, row.task)}
+        if row.number < len(of_lines):
+            origins |= of_lines[row.number]
+        yield EvalRow(
+            row.text.messages, row.text.expected, row.task_id, row.tier, row.source, number=row.number, origins=origins
+        )

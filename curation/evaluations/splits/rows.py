@@ -11,7 +11,7 @@ from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.read import read_row as read_session
 from curation.imports.layouts.session import AgentSession, Step
 from curation.imports.sources.rows import RowRefused
-from curation.samples.scores.save import preview_of
+from curation.samples.scores import preview_of
 from curation.web.text.storable import storable, storable_json
 from judging.contamination import rows
 from judging.messages import Message, content_of

@@ -2,23 +2,13 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from curation.evaluations.contamination.schemas import ContaminationOut, Position
 from curation.evaluations.models import ContaminationCheck, Split
 from curation.web.schemas import Id, NotEmpty, Out
 
 Json = dict[str, Any]
-
-
-class SplitIn(Schema):
-    """A split from the `sft-messages` file of an export. Import files with `POST …/imports` and `kind=eval_rows`."""
-
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
-
-    export: str = Field(examples=["12"])
-    split: str = Field("val", examples=["val"])
-    name: str = Field("", max_length=180, examples=["held-out turns"])
 
 
 class SplitRef(Schema):

@@ -1,7 +1,6 @@
 """What curation bought: the models of each arm, and the difference of two arms over seeds and rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,8 @@ from curation.evaluations.uplift.params import Arm, UpliftParams
 from curation.runs.models import Item, ItemState
 from curation.web.text.figures import counted, percent
 from judging.statistics.paired import PairedVerdict
+from judging.statistics.paired_tests import holm
 from judging.statistics.seeds import difference_over_seeds
-from judging.statistics.sign_flip import holm
 
 Floats = NDArray[np.float64]
 WORDS = {**dict(COLUMN_WORDS), "exact": "exact match", "service_and_op": "service and operation"}
@@ -75,14 +74,8 @@ class Gain(BaseModel):
         return "good" if (self.delta or 0) > 0 else "bad"
 
 
-@dataclass(frozen=True, slots=True)
-class Uplift:
-    arms: list[ArmFigures]
-    gains: list[Gain]
-
-
-def uplift_of(evaluation: Evaluation, params: UpliftParams, arms: Sequence[Arm]) -> Uplift:
-    """Return the figures of the trainings that have ended."""
+def uplift_of(evaluation: Evaluation, params: UpliftParams, arms: Sequence[Arm]) -> tuple[list[ArmFigures], list[Gain]]:
+    """Return the figures of the trainings that have ended, by arm and by pair of arms."""
     ended = list(Item.objects.filter(run=evaluation.run, stage="train", state=ItemState.DONE).order_by("id"))
     answers, tasks = _answers(evaluation, params.metric)
     found: dict[str, dict[int, Floats]] = {arm.name: {} for arm in arms}
@@ -101,7 +94,7 @@ def uplift_of(evaluation: Evaluation, params: UpliftParams, arms: Sequence[Arm])
         gain.p, gain.equivalence = p, equal
         if gain.seeds == params.seeds:
             gain.said = PairedVerdict.at(p, equal).within(f"{100 * margin:g} points")
-    return Uplift(figures, gains)
+    return figures, gains
 
 
 def _answers(evaluation: Evaluation, metric: str) -> tuple[dict[int, Floats], list[str]]:

@@ -9,7 +9,7 @@ from django.urls import reverse
 from curation.evaluations.families import family_as_json, family_named
 from curation.evaluations.models import UPLIFT, Evaluation, Split
 from curation.evaluations.screen.figures import overall, save_figures
-from curation.evaluations.splits.forms import split_choices
+from curation.evaluations.splits.forms import split_choices, split_named
 from curation.evaluations.uplift.figures import WORDS, ArmFigures, Gain, conclusion, uplift_of
 from curation.evaluations.uplift.params import (
     EXPORTS,
@@ -27,7 +27,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Preset, Stage
 from curation.runs.launch import launch
 from curation.runs.models import Run
-from curation.web.ids import find, find_param
+from curation.web.ids import find
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -56,7 +56,7 @@ class UpliftRun(Kind[UpliftParams]):
             with check():
                 check_arms(project, params)
             with check():
-                if not find_param(Split.objects.of(project), params.split, "split", "params.split").rows_count:
+                if not split_named(project, params.split).rows_count:
                     raise Invalid.at("params.split", "The split has no rows yet. Wait until its import has ended.")
             with check():
                 if family_named(project, params.family).rule == "action":
@@ -103,7 +103,7 @@ class UpliftRun(Kind[UpliftParams]):
         evaluation = Evaluation.objects.select_related("project", "split").get(run=run)
         save_figures(evaluation, overall(evaluation))
         found = uplift_of(evaluation, params, arms_of(run, params))
-        arms, gains = ([one.model_dump(mode="json") for one in rows] for rows in (found.arms, found.gains))
+        arms, gains = ([one.model_dump(mode="json") for one in rows] for rows in found)
         return {"metric": params.metric, "arms": arms, "gains": gains}
 
     def conclude(self, run: Run) -> str:

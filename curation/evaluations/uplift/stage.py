@@ -10,7 +10,7 @@ import orjson
 
 from curation.evaluations.families import family_of
 from curation.evaluations.models import EvaluatedModel, Evaluation
-from curation.evaluations.screen.stage import AnsweredRow, AnswerOutcome, save_answers
+from curation.evaluations.screen.stage import AnswerOutcome, ScreenedRow, save_answers
 from curation.evaluations.uplift.params import EXPORTS, SIDES, UpliftParams, arms_of, recipe_in, trainings
 from curation.evaluations.uplift.train import command_of, train, write_rows
 from curation.exports.models import Export
@@ -87,7 +87,7 @@ class TrainStage(StageOf[UpliftParams]):
             )
         model, family = evaluation.models.get(place=item.data["place"]), family_of(evaluation)
         answered = [
-            AnsweredRow(evaluation.pk, model.pk, pk, rows[pk].text.expected, family, _outcome(text))
+            (ScreenedRow(evaluation.pk, model.pk, pk, rows[pk].text.expected, family), _outcome(text))
             for pk, text in trained.answers.items()
         ]
 

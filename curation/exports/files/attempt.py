@@ -20,26 +20,13 @@ from django.dispatch import receiver
 
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Columns
-from curation.exports.models import Export
+from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.removal.erase import delete_folder, pre_erase
 
 # Buffers of this size stay in the processor's cache. From about 128 KiB on, the allocator returns freed blocks to the
 # system and requests them again, a page fault per row: that took a fifth of the writing time.
 _BUFFER = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """A finished file. `bytes` and `sha256` are of the file as stored and downloaded."""
-
-    name: str
-    stored_as: str
-    format: str
-    split: str
-    rows: int
-    bytes: int
-    sha256: str
 
 
 class _StoredFile:
@@ -95,7 +82,7 @@ class _OpenFile:
         self.buffer.clear()
         self.buffered = 0
 
-    def close(self, columns: Columns) -> WrittenFile:
+    def close(self, columns: Columns) -> ExportFile:
         self.flush()
         if self.gzip is not None:
             self.gzip.close()
@@ -105,7 +92,15 @@ class _OpenFile:
             write_parquet(self.lines, self.stored, columns, self.longest)
             self.lines.close()
         digest, stored = self.stored.close(), self.stored
-        return WrittenFile(self.name, stored.key, self.format, self.split, self.rows, stored.bytes, digest)
+        return ExportFile(
+            name=self.name,
+            stored_as=stored.key,
+            format=self.format,
+            split=self.split,
+            rows=self.rows,
+            bytes=stored.bytes,
+            sha256=digest,
+        )
 
 
 class AttemptFiles:
@@ -118,10 +113,10 @@ class AttemptFiles:
         self._not_plain: set[str] = set()
         self._with_images: set[str] = set()
         self._images: set[str] = set()
-        self._export_folder = _folder_of(export_id)
+        self._export_id, self._export_folder = export_id, _folder_of(export_id)
         self._folder = f"{self._export_folder}/{uuid.uuid4().hex}"
         self._open_files: dict[str, _OpenFile] = {}
-        self._finished: list[WrittenFile] = []
+        self._finished: list[ExportFile] = []
 
     def __enter__(self) -> "AttemptFiles":
         self._delete_earlier()
@@ -165,7 +160,7 @@ class AttemptFiles:
     def columns(self, format: str) -> Columns:
         """Return the columns of a format's rows so far; they are the same in all of its files."""
         form = FORMATS[format]
-        columns = form.columns if format in self._not_plain else form.plain_columns
+        columns = form.columns if format in self._not_plain or form.plain_columns is None else form.plain_columns
         images: Columns = {"images": ["image"]} if format in self._with_images else {}
         return {**columns, **images, **self._metadata}
 
@@ -178,12 +173,12 @@ class AttemptFiles:
         for file in self._open_files.values():
             file.flush()
 
-    def write(self, name: str, content: bytes) -> WrittenFile:
+    def write(self, name: str, content: bytes) -> ExportFile:
         file = self._open(name)
         file.stored.write(content)
         return self._close(file)
 
-    def close(self) -> Sequence[WrittenFile]:
+    def close(self) -> Sequence[ExportFile]:
         """Close the open files and return all finished ones by name."""
         for file in list(self._open_files.values()):
             self._close(file)
@@ -198,8 +193,9 @@ class AttemptFiles:
         file = self._open_files[name] = _OpenFile(name, format, split, stored, packed, lines)
         return file
 
-    def _close(self, file: _OpenFile) -> WrittenFile:
+    def _close(self, file: _OpenFile) -> ExportFile:
         written = file.close(self.columns(file.format) if file.lines else {})
+        written.export_id = self._export_id
         del self._open_files[file.name]
         self._finished.append(written)
         return written

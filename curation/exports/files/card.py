@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation import __version__
-from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import BINS, ExportCounts, ending_shares
 from curation.exports.files.manifest import approvals_sentence
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
 from curation.exports.hygiene.held_out import said_of_short
+from curation.exports.models import ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.images import FOLDER, is_image
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
@@ -30,7 +30,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
 
 
 def card(
-    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
+    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[ExportFile], columns: Mapping[str, Columns]
 ) -> str:
     """Return the card as Markdown with YAML front matter. `files` are the data files and the lists beside them;
     `columns` are those of each format."""
@@ -53,14 +53,14 @@ def card(
 
 
 def _front_matter(
-    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[WrittenFile], columns: Mapping[str, Columns]
+    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[ExportFile], columns: Mapping[str, Columns]
 ) -> str:
     """Return the front matter. Strings are JSON, which is YAML too.
 
     The first format is the default configuration. `datasets` reads all files of a folder with one reader, so formats
     that are stored in another way have no configuration.
     """
-    configs: dict[str, list[WrittenFile]] = defaultdict(list)
+    configs: dict[str, list[ExportFile]] = defaultdict(list)
     for file in files:
         if file.format:
             configs[file.format].append(file)
@@ -101,7 +101,7 @@ def _type(key: str, column: Column, indent: str) -> list[str]:
     return [f"{indent}{'struct' if key == 'dtype' else key}:", *_features(column, indent)]
 
 
-def _files(files: Sequence[WrittenFile]) -> str:
+def _files(files: Sequence[ExportFile]) -> str:
     images = [f for f in files if is_image(f.name)]
     rows = [f"| `{f.name}` | {f.rows} | {f.bytes} | `{f.sha256}` |" for f in files if f not in images]
     notes = [f"- `{name}`: {form.about}" for name, form in FORMATS.items() if any(f.format == name for f in files)]
@@ -115,7 +115,7 @@ def _files(files: Sequence[WrittenFile]) -> str:
     return "\n".join(["| file | rows | bytes | sha256 |", "| --- | ---: | ---: | --- |", *rows, "", *notes])
 
 
-def _training(recipe: Recipe, counts: ExportCounts, files: Sequence[WrittenFile]) -> str:
+def _training(recipe: Recipe, counts: ExportCounts, files: Sequence[ExportFile]) -> str:
     """Return the parts of a row of each format that a trainer trains on, and the commands that start the trainer."""
     data = counts.data_files(files)
     lines = [f"- `{name}`: {FORMATS[name].trained}." for name in recipe.formats]

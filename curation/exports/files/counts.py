@@ -5,10 +5,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from curation.exports.files.attempt import WrittenFile
 from curation.exports.formats import FORMATS
 from curation.exports.formats.balance import LabelBalance
 from curation.exports.formats.row import DataFile
+from curation.exports.models import ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText
 from curation.exports.rows.filter import FilteredSample
@@ -104,7 +104,7 @@ class ExportCounts:
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
         if filtered.scan:
-            self.scan += filtered.scan
+            self.scan.update(filtered.scan)
         for line in filtered.lines:
             self.rows[line.format, line.split] += 1
             if line.rejected:
@@ -246,7 +246,7 @@ class ExportCounts:
         reasons = " ".join(str(reason.label) for reason in SkipReason if self.failed[reason.value])
         yield f"{rows} fail in the chat template ({self.template.name}) and {done}. {reasons}"
 
-    def data_files(self, files: Sequence[WrittenFile]) -> list[DataFile]:
+    def data_files(self, files: Sequence[ExportFile]) -> list[DataFile]:
         """Return the data files as trainers' configurations name them."""
         return [
             DataFile(

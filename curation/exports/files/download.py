@@ -1,9 +1,11 @@
 """Downloads: any byte range of a file, or of the archive of all files, streamed from storage."""
 
+import hashlib
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from django.core.files.storage import default_storage
@@ -11,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, Stre
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header, parse_etags
 
-from curation.exports.models import Export
+from curation.exports.models import Export, ExportFile
 from curation.web.files import missing_file
 from curation.web.problems import NotFound, Unavailable
 
@@ -76,6 +78,25 @@ def download_of(export: Export, name: str) -> Download:
         raise Unavailable(f"{missing_file(file.stored_as)} Or make the export again.", code="file_lost")
     segment = DownloadSegment(file.bytes, stored_as=file.stored_as)
     return Download(file.name, _media_type(file.name), file.sha256, [segment], sha256=file.sha256)
+
+
+class DamagedFile(Exception):
+    """A file in storage is missing or is not the one that was written."""
+
+
+def copy_checked(file: ExportFile, path: Path) -> None:
+    """Copy a file of an export from storage, which may be remote. Raises `DamagedFile`, and leaves no copy then."""
+    digest = hashlib.sha256()
+    try:
+        with default_storage.open(file.stored_as) as stored, path.open("xb") as copy:
+            while piece := stored.read(PIECE):
+                digest.update(piece)
+                copy.write(piece)
+    except FileNotFoundError:
+        raise DamagedFile(f"The file {file.name} is missing in storage. Make the export again.") from None
+    if digest.hexdigest() != file.sha256:
+        path.unlink()
+        raise DamagedFile(f"The file {file.name} in storage is not the one that was written: its sha256 differs.")
 
 
 def _archive(export: Export) -> Download:

@@ -13,9 +13,8 @@ from django.db.models import QuerySet
 from curation import __version__
 from curation.duels.models import Answer, Duel, Verdict
 from curation.duels.score.models import Score
-from curation.exports.files.attempt import WrittenFile
 from curation.exports.files.counts import ExportCounts
-from curation.exports.models import Export, FrozenRow
+from curation.exports.models import Export, ExportFile, FrozenRow
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.skip_reasons import TOKENIZER
 from curation.guarantees.models import Guarantee
@@ -31,7 +30,7 @@ Entries = list[dict[str, object]]
 
 
 def manifest(
-    export: Export, recipe: Recipe, counts: ExportCounts, counts_json: dict[str, object], files: Sequence[WrittenFile]
+    export: Export, recipe: Recipe, counts: ExportCounts, counts_json: dict[str, object], files: Sequence[ExportFile]
 ) -> dict[str, object]:
     """Return the document. `files` are all files but the manifest itself, whose sha256 the export keeps."""
     project = export.project
@@ -51,8 +50,8 @@ def manifest(
         "reviewers": [{"name": name, "samples": samples} for name, samples in sorted(counts.reviewers.items())],
         "approvals": approvals(counts),
         "files": [
-            {"name": f.name, "format": f.format, "split": f.split, "rows": f.rows, "bytes": f.bytes, "sha256": f.sha256}
-            for f in files
+            {name: getattr(file, name) for name in ("name", "format", "split", "rows", "bytes", "sha256")}
+            for file in files
         ],
     }
 

@@ -4,20 +4,20 @@ import hashlib
 import time
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import orjson
 
-from curation.duels.models import Duel, Verdict
+from curation.duels.models import Verdict
 from curation.duels.score.models import Score
-from curation.exports.files.attempt import AttemptFiles, WrittenFile
+from curation.exports.files.attempt import AttemptFiles
 from curation.exports.files.card import card
 from curation.exports.files.counts import ExportCounts
 from curation.exports.files.manifest import manifest
 from curation.exports.hygiene.contamination import read_match
-from curation.exports.models import MANIFEST, Export
+from curation.exports.models import MANIFEST, Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText, TemplateTrial, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
@@ -41,7 +41,7 @@ class WrittenFiles:
     """The files of one attempt. They cannot be downloaded before the attempt is published. `skipped` are the ids of the
     samples without a row."""
 
-    files: tuple[WrittenFile, ...]
+    files: tuple[ExportFile, ...]
     counts: dict[str, object]
     examples: dict[str, list[str]]
     manifest_sha256: str
@@ -98,7 +98,7 @@ def _write_tried(
                 counts.add(filtered)
                 if not filtered.lines:
                     skipped.append(filtered.sample.sample_id)
-                _add(files, filtered, origins.get(filtered.sample.sample_id), images)
+                _add(files, filtered, _origin(filtered, origins), images)
             files.flush()
             if time.monotonic() - saved > _PROGRESS_EVERY:
                 saved = time.monotonic()
@@ -123,11 +123,10 @@ def _add(files: AttemptFiles, filtered: FilteredSample, origin: RowOrigin | None
         files.add_row(line.format, line.split, line.data, plain=line.plain, images=line.images is not None)
     for reason, formats in filtered.skipped.items():
         files.add(EXCLUDED, orjson.dumps(_excluded(filtered, reason, formats), option=_LINE))
-    rows = [frozen_row(line) for line in filtered.lines]
-    files.add(FROZEN, orjson.dumps(frozen_entry(filtered, rows, origin), option=_LINE))
+    files.add(FROZEN, orjson.dumps(frozen_entry(filtered, origin), option=_LINE))
 
 
-def frozen_row(line: Line) -> dict[str, object]:
+def _frozen_row(line: Line) -> dict[str, object]:
     """Return a row's entry in `frozen.jsonl`. Its sha256 is that of its line of JSON, in Parquet too."""
     digest = hashlib.sha256(line.data).hexdigest()
     row: dict[str, object] = {"format": line.format, "source": line.source, "split": line.split, "sha256": digest}
@@ -155,17 +154,17 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
     return entry
 
 
-def frozen_entry(filtered: FilteredSample, rows: list[dict[str, Any]], origin: RowOrigin | None) -> dict[str, object]:
+def frozen_entry(filtered: FilteredSample, origin: RowOrigin | None = None) -> dict[str, Any]:
     """Return the line of a sample in `frozen.jsonl`."""
     sample, rollout = filtered.sample, filtered.rollout
-    entry = {
+    entry: dict[str, Any] = {
         "sample": str(sample.sample_id),
         "version": sample.version,
         "revision": None if sample.revision_id is None else str(sample.revision_id),
         "score": sample.score,
         "bucket": sample.bucket,
         "flags": sample.flags,
-        "rows": rows,
+        "rows": [_frozen_row(line) for line in filtered.lines],
     }
     if filtered.approval is not None:
         entry["decision"] = str(filtered.approval.pk)
@@ -178,7 +177,7 @@ def frozen_entry(filtered: FilteredSample, rows: list[dict[str, Any]], origin: R
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]
     if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:
         entry["masked"] = masked
-    if rows and origin is not None:
+    if filtered.lines and origin is not None:
         entry |= origin
     if rollout is not None:
         entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
@@ -190,17 +189,21 @@ def _save_progress(export: Export, written: int) -> None:
     Export.objects.filter(pk=export.pk, ready=False).update(counts=counts)
 
 
+def _origin(filtered: FilteredSample, origins: Mapping[int, RowOrigin]) -> RowOrigin | None:
+    """Return the origin of a sample's rows, if it is known; that of a turn begins with its answers."""
+    texts, found = filtered.texts, origins.get(filtered.sample.sample_id)
+    if texts is None or not filtered.lines:
+        return found
+    answers, calls = ([str(pk) for pk in ids if pk is not None] for ids in (texts.answers, texts.calls))
+    verdicts, more = (found["verdicts"], found["calls"]) if found else ([], [])
+    return {"answers": answers, "verdicts": verdicts, "calls": [*calls, *more]}
+
+
 def _origins(chunk: list[FrozenSample]) -> dict[int, RowOrigin]:
-    """Return the origins of samples of turns and of trajectories. Five queries at most."""
+    """Return the verdicts on samples of turns, and the calls of these and of trajectories. Four queries at most."""
     turns = [sample.sample_id for sample in chunk if sample.kind == SampleKind.TURN]
     trajectories = [sample.sample_id for sample in chunk if sample.kind == SampleKind.TRAJECTORY]
     found: dict[int, RowOrigin] = defaultdict(lambda: RowOrigin(answers=[], verdicts=[], calls=[]))
-    duels = Duel.objects.filter(sample_id__in=IdList(turns)).order_by("sample_id")
-    sides = ("challenger_id", "challenger__call_id", "king_id", "king__call_id")
-    for sample_id, challenger, challenger_call, king, king_call in duels.values_list("sample_id", *sides):
-        answers = [str(pk) for pk in (challenger, king) if pk is not None]
-        calls = [str(pk) for pk in (challenger_call, king_call) if pk is not None]
-        found[sample_id] = {"answers": answers, "verdicts": [], "calls": calls}
     # The verdicts that made the score that counts, not those of other runs.
     scores = Score.objects.filter(counts_for__sample__in=IdList(turns)).values_list("verdicts", flat=True)
     verdicts = Verdict.objects.filter(pk__in=IdList([pk for ids in scores for pk in ids])).order_by("pk")

@@ -22,7 +22,6 @@ ATIF = Format(
     pairs=False,
     rows=_rows,
     columns={},
-    plain_columns={},
     parquet=False,
     chat=False,
     documents=True,

@@ -58,15 +58,13 @@ CHAT = Format(
     columns={"messages": [MARKED_MESSAGE], "tools": "string"},
     plain_columns={"messages": [{"role": "string", "content": "string", "train": "bool"}]},
 )
-_DPO_COLUMNS = {"prompt": [PLAIN_MESSAGE], "chosen": PLAIN_MESSAGE, "rejected": PLAIN_MESSAGE}
 DPO = Format(
     name="axolotl-dpo",
     about='`{"prompt": […], "chosen": one, "rejected": one}`; its reader drops tool calls, so such rows are skipped',
     trained="chosen over rejected",
     pairs=True,
     rows=_dpo_rows,
-    columns=_DPO_COLUMNS,
-    plain_columns=_DPO_COLUMNS,
+    columns={"prompt": [PLAIN_MESSAGE], "chosen": PLAIN_MESSAGE, "rejected": PLAIN_MESSAGE},
 )
 FORMATS = (CHAT, DPO)
 
@@ -114,7 +112,6 @@ TRAINER = Trainer(
     name="axolotl",
     title="Axolotl",
     formats=[form.name for form in FORMATS],
-    offers=[form.name for form in FORMATS],
     config=_config,
     commands=lambda files: [f"axolotl train {name}" for name in _config(files, 0)],
 )

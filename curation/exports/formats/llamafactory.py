@@ -129,7 +129,6 @@ SFT = Format(
     pairs=False,
     rows=_sft_rows,
     columns=_COLUMNS,
-    plain_columns=_COLUMNS,
     images="files",
 )
 DPO = Format(
@@ -139,7 +138,6 @@ DPO = Format(
     pairs=True,
     rows=_dpo_rows,
     columns=_PAIR_COLUMNS,
-    plain_columns=_PAIR_COLUMNS,
     images="files",
 )
 FORMATS = (SFT, DPO)
@@ -207,7 +205,6 @@ TRAINER = Trainer(
     name="llamafactory",
     title="LLaMA-Factory",
     formats=[form.name for form in FORMATS],
-    offers=[form.name for form in FORMATS],
     config=_config,
     commands=_commands,
 )

@@ -111,7 +111,6 @@ OPENAI = Trainer(
     name="openai",
     title="OpenAI",
     formats=[form.name for form in FORMATS],
-    offers=[form.name for form in FORMATS],
     config=lambda files, longest: _script("openai_finetune.py", files),
     commands=lambda files: _commands("openai_finetune.py", files),
 )
@@ -119,7 +118,6 @@ TOGETHER = Trainer(
     name="together",
     title="Together",
     formats=[form.name for form in FORMATS],
-    offers=[form.name for form in FORMATS],
     config=lambda files, longest: _script("together_finetune.py", files),
     commands=lambda files: _commands("together_finetune.py", files),
 )

@@ -27,11 +27,6 @@ class MessagePart:
     use: Use = "context"
     reasoning: str = ""
 
-    @property
-    def chatml(self) -> str:
-        """The message in ChatML, the template of Qwen and many others."""
-        return f"<|im_start|>{self.role}\n{self.text}<|im_end|>\n"
-
 
 @dataclass(frozen=True, slots=True)
 class Parts:

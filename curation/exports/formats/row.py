@@ -129,11 +129,11 @@ class Format:
     of it too, `documents` whether it needs the ATIF documents of trajectories, `chat` whether a chat template renders
     its rows, `of_groups` whether a scenario or task has one row, with its difficulty.
 
-    `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns` if
-    none of them has tools, tool calls or reasoning. `images` says where those of a row are: its messages have the data
-    (`inline`), its column `images` has names of files (`files`), or rows with images are skipped. A format without
-    columns is read by no data set. `trained` is the card's text about the trained part of a row. `parquet` says that
-    the files always are Parquet, or never.
+    `rows` returns rows, or reasons for missing ones. All rows of an export have the same columns: `plain_columns`,
+    where they differ, if none of them has tools, tool calls or reasoning. `images` says where those of a row are: its
+    messages have the data (`inline`), its column `images` has names of files (`files`), or rows with images are
+    skipped. A format without columns is read by no data set. `trained` is the card's text about the trained part of a
+    row. `parquet` says that the files always are Parquet, or never.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Format:
     pairs: bool
     rows: Callable[[TrainingExample], Iterable[DataRow | SkipReason]]
     columns: Columns
-    plain_columns: Columns
+    plain_columns: Columns | None = None
     parquet: bool | None = None
     chat: bool = True
     labelled: bool = False
@@ -153,7 +153,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Trainer:
-    """A training tool: its formats, and those offered for it first.
+    """A training tool: its formats, and those offered for it first if they are fewer.
 
     `config` returns the configuration files by name. They name the data files, which are in the same folder; `longest`
     is the longest row in tokens, by the estimate. `commands` are to be run in that folder.
@@ -162,9 +162,9 @@ class Trainer:
     name: str
     title: str
     formats: Sequence[str]
-    offers: Sequence[str]
     config: Callable[[Sequence[DataFile], int], dict[str, str]]
     commands: Callable[[Sequence[DataFile]], Sequence[str]]
+    offers: Sequence[str] = ()
 
 
 def each_approved(example: TrainingExample) -> Iterable[tuple[int, Sequence[ExportedMessage], ExportedMessage]]:

@@ -10,7 +10,6 @@ from curation.exports.formats.row import (
     PLAIN_MESSAGE,
     THIS_FOLDER,
     Column,
-    Columns,
     DataFile,
     DataRow,
     Format,
@@ -172,7 +171,6 @@ KTO = Format(
 )
 # The value from which a step is right.
 RIGHT = 0.5
-_STEPS: Columns = {"prompt": "string", "completions": ["string"], "labels": ["bool"], "values": ["float64"]}
 STEPWISE = Format(
     name="stepwise",
     about='`{"prompt": text, "completions": [text…], "labels": [bool…], "values": [0–1…]}` of sessions with labelled'
@@ -181,8 +179,7 @@ STEPWISE = Format(
     " By a probe: true if half of the rollouts after the step are solved. `values` has their share, a soft label",
     pairs=False,
     rows=_stepwise_rows,
-    columns=_STEPS,
-    plain_columns=_STEPS,
+    columns={"prompt": "string", "completions": ["string"], "labels": ["bool"], "values": ["float64"]},
     chat=False,
     labelled=True,
 )

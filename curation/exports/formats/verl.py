@@ -36,7 +36,6 @@ SFT = Format(
     pairs=False,
     rows=_rows,
     columns={"messages": [MARKED_MESSAGE], "tools": "string"},
-    plain_columns={"messages": [MARKED_MESSAGE], "tools": "string"},
     parquet=True,
 )
 FORMATS = (SFT,)
@@ -78,7 +77,6 @@ TRAINER = Trainer(
     name="verl",
     title="verl",
     formats=[SFT.name],
-    offers=[SFT.name],
     config=_config,
     commands=lambda files: [f"bash {_SCRIPT}"] if files_of(files, SFT.name) else [],
 )

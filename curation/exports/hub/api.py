@@ -4,13 +4,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
+from curation.exports.access import entered
 from curation.exports.hub.kind import NAME, pushes_of
-from curation.exports.models import Export
-from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.web.ids import find
 from curation.web.schemas import Id, Out, Strict, Username
 
 router = Router(tags=["exports"])
@@ -40,16 +38,11 @@ class PushList(Schema):
     next_cursor: str | None = None
 
 
-def _entered(request: HttpRequest, export_id: str, scope: str) -> tuple[Access, Export]:
-    export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
-    return enter(request, export.project, scope), export
-
-
 @router.post("/exports/{export_id}/pushes", response={202: RunOut}, summary="Push an export to a hub")
 def post_push(request: HttpRequest, response: HttpResponse, export_id: str, body: PushIn) -> Status[Json]:
     """Launch a run of kind `push`. Its `result` has the `commit` and its `url`. The project's admins allow it in the
     settings `hub`, the operator of the server with `HUB_TOKENS`."""
-    access, export = _entered(request, export_id, Scope.EXPORT)
+    access, export = entered(request, export_id, Scope.EXPORT)
     params = {"export": str(export.pk), **body.model_dump()}
     run = launch(project=access.project, kind=NAME, params=params, user=access.user)
     response["Location"] = f"/api/v1/runs/{run.pk}"
@@ -59,5 +52,5 @@ def post_push(request: HttpRequest, response: HttpResponse, export_id: str, body
 @router.get("/exports/{export_id}/pushes", response=PushList, summary="Its pushes to a hub")
 def list_pushes(request: HttpRequest, export_id: str) -> Json:
     """The newest first, 50 at most."""
-    _, export = _entered(request, export_id, Scope.READ)
+    _, export = entered(request, export_id)
     return {"data": list(pushes_of(export)), "next_cursor": None}

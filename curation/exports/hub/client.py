@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, set_client_factory
+from huggingface_hub import CommitInfo, CommitOperationAdd, CommitOperationDelete, HfApi, constants, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
 from curation.web.outbound.addresses import HUB
@@ -36,15 +36,9 @@ class Repository:
     private: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HubCommit:
-    oid: str
-    url: str
-
-
 def push(
     *, repository: Repository, token: str, files: Mapping[str, Path], earlier: Sequence[str], message: str
-) -> HubCommit:
+) -> CommitInfo:
     """Write all files in one commit, without those of `earlier` that are no longer among them.
 
     Pushing the same files again makes no commit and returns the one that has them. Raises `PushFailed`.
@@ -59,7 +53,7 @@ def push(
 
 def _push(
     api: HfApi, repository: Repository, files: Mapping[str, Path], earlier: Sequence[str], message: str
-) -> HubCommit:
+) -> CommitInfo:
     name = repository.name
     try:
         info = api.dataset_info(name)
@@ -75,10 +69,9 @@ def _push(
     outdated = sorted((there & set(earlier)).difference(files))
     operations += [CommitOperationDelete(path_in_repo=path) for path in outdated]
     # With the parent named, a commit of somebody else in between is refused and not overwritten.
-    found = api.create_commit(
+    return api.create_commit(
         name, operations, commit_message=message, repo_type=DATASET, parent_commit=info.sha, num_threads=2
     )
-    return HubCommit(found.oid, found.commit_url)
 
 
 @contextmanager

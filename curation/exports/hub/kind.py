@@ -1,18 +1,17 @@
 """The run kinds `push` and `push_tasks`: an export's files, or scenarios as a Harbor data set, as one commit of a
 dataset repository."""
 
-import hashlib
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from django.core.files.storage import default_storage
 from django.urls import reverse
 from pydantic import BaseModel, ConfigDict, Field
 
+from curation.exports.files.download import DamagedFile, copy_checked
 from curation.exports.hub.token import TokenMissing, check_push, read_token, why_refused
-from curation.exports.models import Export, ExportFile, export_choices
+from curation.exports.models import Export, export_choices
 from curation.projects.models import AuditEntry, Project, Scope
 from curation.runs.kinds import (
     Estimate,
@@ -38,7 +37,6 @@ from curation.web.text.figures import counted
 from sandbox.harbor.export import IMAGE
 
 NAME, TASKS = "push", "push_tasks"
-_CHUNK = 1024 * 1024
 
 
 class _Params(BaseModel):
@@ -103,7 +101,7 @@ class _PushStage(StageOf[P]):
                 )
         except (PushFailed, TokenMissing) as error:
             raise ItemFailed(f"{self._params.repository}: {error}") from None
-        result: Json = {"commit": commit.oid, "url": commit.url, "files": sorted(content.files)}
+        result: Json = {"commit": commit.oid, "url": commit.commit_url, "files": sorted(content.files)}
 
         def pushed() -> Json:
             run = context.run
@@ -116,7 +114,7 @@ class _PushStage(StageOf[P]):
                     "repository": self._params.repository,
                     "private": self._params.private,
                     "commit": commit.oid,
-                    "url": commit.url,
+                    "url": commit.commit_url,
                     **content.facts,
                     "run": str(run.pk),
                 },
@@ -132,7 +130,12 @@ class PushStage(_PushStage[PushParams]):
         export = Export.objects.filter(project=project, pk=self._params.export, ready=True).first()
         if export is None:
             raise ItemFailed("The export was deleted.")
-        files = {file.name: _checked_copy(file, folder / str(file.pk)) for file in export.files.all()}
+        files = {file.name: folder / str(file.pk) for file in export.files.all()}
+        try:
+            for file in export.files.all():
+                copy_checked(file, files[file.name])
+        except DamagedFile as damaged:
+            raise ItemFailed(str(damaged)) from None
         message = f"Export {export.pk}, manifest {export.manifest_sha256[:16]}"
         return PushContent(files, f"export {export.pk}", message, {"manifest_sha256": export.manifest_sha256})
 
@@ -244,19 +247,3 @@ def _pushed_before(project: Project, repository: str) -> list[str]:
     """Return the names of all files that pushes of this project have written to the repository."""
     runs = Run.objects.filter(project=project, kind__in=(NAME, TASKS), params__repository=repository)
     return sorted({name for result in runs.values_list("result", flat=True) for name in result.get("files", ())})
-
-
-def _checked_copy(file: ExportFile, path: Path) -> Path:
-    """Copy the file from storage, which may be remote, to a path, and return that. Raises `ItemFailed` if its bytes are
-    not those that were written."""
-    digest = hashlib.sha256()
-    try:
-        with default_storage.open(file.stored_as) as stored, path.open("xb") as copy:
-            while chunk := stored.read(_CHUNK):
-                digest.update(chunk)
-                copy.write(chunk)
-    except FileNotFoundError:
-        raise ItemFailed(f"The file {file.name} is missing in storage. Make the export again.") from None
-    if digest.hexdigest() != file.sha256:
-        raise ItemFailed(f"The file {file.name} in storage is not the one that was written: its sha256 differs.")
-    return path

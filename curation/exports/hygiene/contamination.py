@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from pydantic import Field
+
 from curation.exports.formats.parts import told_by_tools
 from curation.exports.formats.row import Preference, TrainingExample
 from curation.exports.hygiene.embed import Paraphrases
@@ -22,6 +24,7 @@ from curation.exports.rows.filter import FilteredSample
 from curation.exports.rows.freeze import CHUNK
 from curation.projects.models import Project
 from curation.web.problems import Invalid
+from curation.web.schemas import out
 from judging.contamination.contain import Containment
 from judging.contamination.find import Match, contamination
 from judging.contamination.levels import Level
@@ -35,21 +38,30 @@ _EVERY = range(1_000_000)
 _FEWEST_WORDS = {Level.TASK_ANSWER: 2, Level.ANSWER: 5}
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutMatch:
-    """The held-out row that a sample contains: its number from 1, in which set, how it matches, the strongest way
-    first, the end of its prompt and the beginning of its answer. `label` names the set for people."""
+@out
+class ContaminatedSampleOut:
+    """`prompt` is the end and `answer` the beginning of the held-out row's text; at the level `contained`, `prompt` is
+    the sample's text around it."""
 
-    held_out: str
-    label: str
-    row: int
-    levels: tuple[Level, ...]
-    prompt: str
-    answer: str
+    sample: str = Field(examples=["17"])
+    held_out: str = Field(examples=["export/12/val"])
+    label: str = Field(examples=["val of export 12"], description="Names the held-out set.")
+    row: int = Field(examples=[3], description="The held-out row, counted from 1.")
+    levels: list[str] = Field(examples=[["near"]], description="How it matches, the strongest way first.")
+    prompt: str = Field()
+    answer: str = Field()
 
     def __str__(self) -> str:
         """The match without texts, as frozen rows have it."""
-        return f"{self.levels[0].value} {self.held_out} {self.row}"
+        return f"{self.levels[0]} {self.held_out} {self.row}"
+
+    @property
+    def is_contained(self) -> bool:
+        return self.levels[:1] == [Level.CONTAINED]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [Level(level).sentence for level in self.levels]
 
 
 def read_match(stored: str) -> dict[str, object]:
@@ -88,7 +100,7 @@ class HeldOutSets:
     sets: Sequence[HeldOut]
     volatile: Sequence[str]
     paraphrases: Paraphrases | None = None
-    matches: dict[int, HeldOutMatch] = field(default_factory=dict)
+    matches: dict[int, ContaminatedSampleOut] = field(default_factory=dict)
     figures: dict[str, dict[str, object]] = field(default_factory=dict)
     containments: dict[str, Containment] = field(default_factory=dict)
 
@@ -139,18 +151,19 @@ class HeldOutSets:
     def _add(self, sample_id: int, held_out: HeldOut, match: Match) -> None:
         known = self.matches.get(sample_id)
         order = list(Level)
-        if known is None or order.index(match.levels[0]) < order.index(known.levels[0]):
+        if known is None or order.index(match.levels[0]) < order.index(Level(known.levels[0])):
             row = match.training
-            self.matches[sample_id] = HeldOutMatch(
+            self.matches[sample_id] = ContaminatedSampleOut(
+                str(sample_id),
                 held_out.name,
                 held_out.label,
                 match.train_row + 1,
-                match.levels,
+                [level.value for level in match.levels],
                 row.prompt[-_SHOWN:],
                 row.answer[:_SHOWN],
             )
 
-    def as_json(self, matches: Mapping[int, HeldOutMatch], *, left_out: bool) -> dict[str, object]:
+    def as_json(self, matches: Mapping[int, ContaminatedSampleOut], *, left_out: bool) -> dict[str, object]:
         levels = Counter(match.levels[0] for match in matches.values())
         return {
             "held_out": list(self.figures.values()),

@@ -21,12 +21,6 @@ Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedJob:
-    target: EndpointTarget
-    texts: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Paraphrases:
     """`of` names for each task of `EmbeddedTasks.others` those of `EmbeddedTasks.searched` that are close to it.
     `missing` tasks of either have no embedding: their call failed, or they are beyond the limit."""
@@ -69,13 +63,13 @@ class EmbedStage:
         for number, texts in enumerate(_chunks(sorted(tasks.searched | tasks.others))):
             yield PlannedItem(str(number), data={"texts": texts})
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, EmbedJob]:
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, EndpointTarget]:
         (target,) = self.targets(run)
-        return {item.pk: EmbedJob(target, item.data["texts"]) for item in items}
+        return dict.fromkeys((item.pk for item in items), target)
 
-    async def work(self, context: LlmContext, item: Item, job: EmbedJob) -> Write:
-        request = CompletionRequest([{"role": "user", "content": text} for text in job.texts], embed=True)
-        answer = await context.ask(item, job.target, request)
+    async def work(self, context: LlmContext, item: Item, target: EndpointTarget) -> Write:
+        request = CompletionRequest([{"role": "user", "content": text} for text in item.data["texts"]], embed=True)
+        answer = await context.ask(item, target, request)
         return lambda: {"call": answer.call_id}
 
 

@@ -70,7 +70,7 @@ def store_plan(*, export: Export, plan: ExportPlan) -> None:
             sample_id=pk,
             held_out=match.held_out,
             row=match.row,
-            levels=[level.value for level in match.levels],
+            levels=match.levels,
             prompt=storable(match.prompt),
             answer=storable(match.answer),
         )

@@ -131,7 +131,7 @@ def _answers(row: Mapping[str, Any]) -> Iterator[ComparedRow]:
 
 
 def _export_choices(project: Project) -> list[tuple[str, str]]:
-    rows = Export.objects.of(project).filter(ready=True).order_by("-id")[:50]
+    rows = Export.objects.written(project)[:50]
     splits = [(export.pk, {file.split: 0 for file in export.files.all() if file.format}) for export in rows]
     return [(f"export/{pk}/{split}", f"{split} of export {pk}") for pk, found in splits for split in found]
 

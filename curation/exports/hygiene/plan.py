@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from curation.duels.models import Duel, Opponent
-from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
+from curation.exports.hygiene.contamination import ContaminatedSampleOut, HeldOutSets
 from curation.exports.hygiene.signatures import PARTS, read_near, signed_samples
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
@@ -37,7 +37,7 @@ class ExportPlan:
     splitting: Splitting
     duplicates: Mapping[int, int] = field(default_factory=dict)
     over_caps: Mapping[int, str] = field(default_factory=dict)
-    contaminated: Mapping[int, HeldOutMatch] = field(default_factory=dict)
+    contaminated: Mapping[int, ContaminatedSampleOut] = field(default_factory=dict)
     contamination: Mapping[str, object] | None = None
 
     def as_json(self) -> dict[str, object]:
@@ -58,12 +58,14 @@ class ExportPlan:
         )
 
     @property
-    def kept_out(self) -> Mapping[int, HeldOutMatch]:
+    def kept_out(self) -> Mapping[int, ContaminatedSampleOut]:
         """Return the contaminated samples, if the recipe leaves them out."""
         return self.contaminated if self.contamination and self.contamination["left_out"] else {}
 
 
-class _Row(NamedTuple):
+class Candidate(NamedTuple):
+    """A sample that may leave, its key, and its value of each capped field; an empty value is not capped."""
+
     sample_id: int
     score: float
     key: GroupKey
@@ -75,7 +77,7 @@ class _Rows:
     """The samples that may leave, one entry each. There may be a million: signatures are arrays, and equal `keys` are
     one object."""
 
-    rows: list[_Row] = field(default_factory=list)
+    rows: list[Candidate] = field(default_factory=list)
     exact: bytearray = field(default_factory=bytearray)
     bands: list[Bands] = field(default_factory=list)
     keys: dict[GroupKey, GroupKey] = field(default_factory=dict)
@@ -114,7 +116,7 @@ def make_plan(
 
     duplicates = _duplicates(found, recipe, read_lines, checkpoint)
     kept = [row for row in found.rows if row.sample_id not in duplicates]
-    over = over_cap((Candidate(row.sample_id, row.score, row.values) for row in kept), recipe.caps)
+    over = over_cap(kept, recipe.caps)
     splitting = _splitting([row.key for row in kept if row.sample_id not in over], recipe)
     if not held_out.sets:
         return ExportPlan(splitting, duplicates, over)
@@ -186,12 +188,12 @@ def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
         yield batch
 
 
-def _keyed(samples: Sequence[FrozenSample], recipe: Recipe) -> list[_Row]:
+def _keyed(samples: Sequence[FrozenSample], recipe: Recipe) -> list[Candidate]:
     """Return the keys by which samples are grouped and capped."""
     conversations = _conversations([one.sample_id for one in samples if not one.instance_id])
     values, nothing = _capped_values(samples, recipe) if recipe.caps else {}, ("",) * len(recipe.caps)
     return [
-        _Row(
+        Candidate(
             one.sample_id,
             UNSCORED if one.score is None else one.score,
             GroupKey(one.repo, one.instance_id, conversations.get(one.sample_id, "")),
@@ -226,14 +228,6 @@ def _splitting(keys: Sequence[GroupKey], recipe: Recipe) -> Splitting:
     if recipe.group_by == "auto":
         return choose_splitting(keys, seed=recipe.seed, wanted=recipe.splits)
     return splitting_at(recipe.group_by, keys, seed=recipe.seed, wanted=recipe.splits)
-
-
-class Candidate(NamedTuple):
-    """A row by its sample, and its value of each capped field; an empty value is not capped."""
-
-    sample_id: int
-    score: float
-    values: tuple[str, ...]
 
 
 def over_cap(rows: Iterable[Candidate], caps: Mapping[str, int]) -> dict[int, str]:

@@ -3,13 +3,14 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
+from curation.exports.access import entered, opened
 from curation.exports.files.download import KINDS, download_of, respond
+from curation.exports.hygiene.contamination import ContaminatedSampleOut
 from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
-from curation.exports.pages.compare import compare
+from curation.exports.pages.compare import ExportComparison, compare
 from curation.exports.pages.hygiene import (
     ContaminatedSampleList,
-    ContaminatedSampleOut,
     DuplicateList,
     DuplicateOut,
     duplicates_of,
@@ -27,7 +28,6 @@ from curation.exports.pages.schemas import (
     RecipeIn,
     RecipeList,
     RecipeOut,
-    comparison_out,
     preview_out,
 )
 from curation.exports.recipes.recipe import (
@@ -39,32 +39,19 @@ from curation.exports.recipes.recipe import (
     save_recipe,
 )
 from curation.exports.retention import keep_export
-from curation.projects.access import Access, enter, principal_of
+from curation.projects.access import Access, enter
 from curation.projects.models import Scope
 from curation.projects.removal.api import DeletionOut, accepted
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out, run_version
 from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
-from curation.web.http.etag import seen_version, set_etag, version_of
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag, version_of
 from curation.web.ids import find
 from curation.web.schemas import Page
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
-
-
-def _entered(request: HttpRequest, export_id: str, scope: str = Scope.READ) -> tuple[Access, Export]:
-    export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
-    return enter(request, export.project, scope), export
-
-
-def _opened(request: HttpRequest, export_id: str) -> tuple[Access, Export]:
-    """The export, if the caller may read its figures about single samples."""
-    access, export = _entered(request, export_id)
-    refuse_pending(access, export.samples(), f"export {export.pk}")
-    return access, export
 
 
 @router.get("/projects/{slug}/exports", response=Page[ExportOut], summary="List exports")
@@ -87,7 +74,7 @@ def create_export(request: HttpRequest, response: HttpResponse, slug: str, body:
 @router.patch("/exports/{export_id}", response=ExportOut, summary="Archive an export, or keep it from retention")
 def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, body: ExportPatch) -> Export:
     """`archived` hides it from lists, `kept` keeps it from being deleted by `settings.export.keep_days`."""
-    access, export = _entered(request, export_id, Scope.EXPORT)
+    access, export = entered(request, export_id, Scope.EXPORT)
     with transaction.atomic():
         export = (
             Export.objects.select_for_update(of=("self", "run")).select_related("run__created_by").get(pk=export.pk)
@@ -103,7 +90,7 @@ def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, b
 @router.delete("/exports/{export_id}", response={202: DeletionOut}, summary="Delete an export that nothing rests on")
 def delete_one_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Status[DeletionOut]:
     """409 `in_use` names the objects that need it in `detail` and `current.rests`."""
-    access, export = _entered(request, export_id, Scope.EXPORT)
+    access, export = entered(request, export_id, Scope.EXPORT)
     seen_version(request, _version(export))
     return accepted(delete_row(access=access, row=export.run, label=f"export {export.pk}"), response)
 
@@ -121,7 +108,7 @@ def preview_recipe(request: HttpRequest, slug: str, body: ExportIn) -> Json:
 
 @router.get("/exports/{export_id}", response=ExportOut, summary="One export")
 def get_export(request: HttpRequest, response: HttpResponse, export_id: str) -> Export:
-    return _answer(response, _entered(request, export_id)[1])
+    return _answer(response, entered(request, export_id)[1])
 
 
 def _answer(response: HttpResponse, export: Export) -> Export:
@@ -138,7 +125,7 @@ def _version(export: Export) -> str:
 )
 def preview_export(request: HttpRequest, export_id: str) -> Json:
     """`changes` counts changes since the export; null if it is not written."""
-    access, export = _entered(request, export_id)
+    access, export = entered(request, export_id)
     recipe = Recipe.model_validate(export.recipe)
     refuse_told_by(access, recipe)
     return preview_out(preview(project=access.project, recipe=recipe, since=export if export.ready else None))
@@ -147,7 +134,7 @@ def preview_export(request: HttpRequest, export_id: str) -> Json:
 @router.get("/exports/{export_id}/duplicates", response=Page[DuplicateOut], summary="Its duplicates")
 def list_duplicates(request: HttpRequest, export_id: str, params: Query[DuplicateList]) -> Json:
     """Each sample that is left out as a duplicate, with the one that is exported in its place."""
-    _, export = _opened(request, export_id)
+    _, export = opened(request, export_id)
     return params.page(duplicates_of(export)).response()
 
 
@@ -158,7 +145,7 @@ def list_duplicates(request: HttpRequest, export_id: str, params: Query[Duplicat
 )
 def list_contaminated_samples(request: HttpRequest, export_id: str, params: Query[ContaminatedSampleList]) -> Json:
     """With the held-out row that each contains. The recipe says whether they are left out or only counted."""
-    _, export = _opened(request, export_id)
+    _, export = opened(request, export_id)
     rows = params.page(ContaminatedSample.objects.filter(export=export))
     labels = labels_of(export)
     return rows.response(lambda row: line_of_row(row, labels))
@@ -173,17 +160,17 @@ def list_contaminated_samples(request: HttpRequest, export_id: str, params: Quer
 def download_file(request: HttpRequest, export_id: str, name: str) -> HttpResponseBase:
     """A file, or `archive.tar` with all of them. Supports `Range`, `If-Range` and `If-None-Match`; the `ETag` of a file
     is its sha256."""
-    _, export = _opened(request, export_id)
+    _, export = opened(request, export_id)
     return respond(request, download_of(export, name))
 
 
 @router.get("/exports/{before}/diff/{after}", response=ExportsComparisonOut, summary="Compare two exports")
-def diff_exports(request: HttpRequest, before: str, after: str) -> Json:
+def diff_exports(request: HttpRequest, before: str, after: str) -> ExportComparison:
     """Rows that `after` adds, removes, changes or moves to another split."""
-    access, first = _opened(request, before)
+    access, first = opened(request, before)
     second = find(Export.objects.of(access.project), after, "export")
     refuse_pending(access, second.samples(), f"export {second.pk}")
-    return comparison_out(compare(before=first, after=second))
+    return compare(before=first, after=second)
 
 
 @router.get("/projects/{slug}/recipes", response=RecipeList, summary="Saved recipes")
@@ -207,9 +194,9 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
     with transaction.atomic():
         before = _locked_recipe(access, body.name)
         seen_version(request, version_of(before and before.document), now=_shown(before))
-        saved = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
-    set_etag(response, version_of(saved.row.document))
-    return Status(201 if saved.created else 200, saved.row)
+        saved, created = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
+    set_etag(response, version_of(saved.document))
+    return Status(201 if created else 200, saved)
 
 
 @router.delete("/projects/{slug}/recipes/{name}", response={204: None}, summary="Delete a saved recipe")

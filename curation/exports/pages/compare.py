@@ -82,8 +82,9 @@ class ChangedRowOut:
 @dataclass(slots=True)
 class ExportComparison:
     """Counts of rows, by change and reason too, and the first `SHOWN` that differ. `moved` rows are the same in another
-    split."""
+    split. `since` is the earlier export."""
 
+    since: Export
     added: int = 0
     removed: int = 0
     changed: int = 0
@@ -92,6 +93,7 @@ class ExportComparison:
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     rows: list[ChangedRowOut] = field(default_factory=list)
 
+    @property
     def by_reason(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = {}
         for (change, reason), count in sorted(self.reasons.items()):
@@ -122,13 +124,13 @@ def reason_sentence(code: str) -> str:
 
 def compare(*, before: Export, after: Export) -> ExportComparison:
     """Return how `after` differs from `before`. Raises `Conflict` if one of them is not written yet."""
-    return _compare(_samples(before), _samples(after), now=False)
+    return _compare(ExportComparison(before), _samples(before), _samples(after), now=False)
 
 
 def compare_with_now(*, before: Export, now: Iterable[ComparedSample], until: float) -> ExportComparison:
     """Return how the samples `now` differ from those of `before`, up to the sample `until`."""
     old = (sample for sample in _samples(before) if sample.number <= until)
-    return _compare(old, iter(now), now=True)
+    return _compare(ExportComparison(before), old, iter(now), now=True)
 
 
 def compared(entry: Mapping[str, Any], skipped: Mapping[str, str]) -> ComparedSample:
@@ -136,8 +138,9 @@ def compared(entry: Mapping[str, Any], skipped: Mapping[str, str]) -> ComparedSa
     return ComparedSample(int(entry["sample"]), rows, skipped, entry)
 
 
-def _compare(old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool) -> ExportComparison:
-    found = ExportComparison()
+def _compare(
+    found: ExportComparison, old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool
+) -> ExportComparison:
     pending: list[tuple[ComparedSample, ComparedSample]] = []
     left, right = next(old, _END), next(new, _END)
     while left != _END or right != _END:

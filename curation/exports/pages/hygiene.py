@@ -3,19 +3,17 @@ contaminated samples, each with the held-out row that it contains.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from django.db.models import QuerySet
 from pydantic import Field
 
-from curation.exports.hygiene.contamination import HeldOutMatch
+from curation.exports.hygiene.contamination import ContaminatedSampleOut
 from curation.exports.models import ContaminatedSample, Export, FrozenRow
 from curation.samples.models import Sample
 from curation.web.ids import IdList
 from curation.web.lists.params import ListParams
-from curation.web.schemas import Id, Out, out
-from judging.contamination.levels import Level
+from curation.web.schemas import Id, Out
 
 
 class DuplicateList(ListParams):
@@ -32,50 +30,20 @@ class DuplicateOut(Out):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateLine:
-    """Two samples as they are now; None for one that was deleted since."""
-
-    row: FrozenRow
-    sample: Sample | None
-    kept: Sample | None
-
-
 def duplicates_of(export: Export) -> QuerySet[FrozenRow]:
     return FrozenRow.objects.filter(export=export, duplicate_of__isnull=False)
 
 
-def duplicate_lines(rows: Sequence[FrozenRow]) -> list[DuplicateLine]:
+def duplicate_lines(rows: Sequence[FrozenRow]) -> list[tuple[FrozenRow, Sample | None, Sample | None]]:
+    """Return each row with its sample and the kept one as they are now; None for one that was deleted since."""
     ids = [pk for row in rows for pk in (row.sample_id, row.duplicate_of) if pk is not None]
     found = {sample.pk: sample for sample in Sample.objects.filter(pk__in=IdList(ids))}
-    return [DuplicateLine(row, found.get(row.sample_id), found.get(row.duplicate_of or 0)) for row in rows]
+    return [(row, found.get(row.sample_id), found.get(row.duplicate_of or 0)) for row in rows]
 
 
 class ContaminatedSampleList(ListParams):
     sorts: ClassVar[Sequence[str]] = ("sample",)
     sort_columns: ClassVar[Mapping[str, str]] = {"sample": "sample_id"}
-
-
-@out
-class ContaminatedSampleOut:
-    """`prompt` is the end and `answer` the beginning of the held-out row's text; at the level `contained`, `prompt` is
-    the sample's text around it."""
-
-    sample: str = Field(examples=["17"])
-    held_out: str = Field(examples=["export/12/val"])
-    label: str = Field(examples=["val of export 12"], description="Names the held-out set.")
-    row: int = Field(examples=[3], description="The held-out row, counted from 1.")
-    levels: list[str] = Field(examples=[["near"]], description="How it matches, the strongest way first.")
-    prompt: str = Field()
-    answer: str = Field()
-
-    @property
-    def is_contained(self) -> bool:
-        return self.levels[:1] == [Level.CONTAINED]
-
-    @property
-    def sentences(self) -> list[str]:
-        return [Level(level).sentence for level in self.levels]
 
 
 def labels_of(export: Export) -> dict[str, str]:
@@ -87,10 +55,3 @@ def labels_of(export: Export) -> dict[str, str]:
 def line_of_row(row: ContaminatedSample, labels: Mapping[str, str]) -> ContaminatedSampleOut:
     label = labels.get(row.held_out, row.held_out)
     return ContaminatedSampleOut(str(row.sample_id), row.held_out, label, row.row, row.levels, row.prompt, row.answer)
-
-
-def line_of_match(sample_id: int, match: HeldOutMatch) -> ContaminatedSampleOut:
-    levels = [level.value for level in match.levels]
-    return ContaminatedSampleOut(
-        str(sample_id), match.held_out, match.label, match.row, levels, match.prompt, match.answer
-    )

@@ -7,19 +7,17 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.exports.files.counts import ending_shares
-from curation.exports.files.download import ARCHIVE
 from curation.exports.files.write import CARD
 from curation.exports.hygiene.held_out import said_of_short
-from curation.exports.models import MANIFEST, Export
-from curation.exports.pages.hygiene import ContaminatedSampleOut, line_of_match
-from curation.exports.pages.preview import ExportPreview, RenderedRow
+from curation.exports.models import MANIFEST, Export, ExportFile
+from curation.exports.pages.preview import ExportPreview
 from curation.exports.rows.images import is_image
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.runs.models import LIVE
 from curation.samples.models import Sample
 from curation.web.text.figures import counted, percent
-from curation.web.text.markdown import markdown_html
+from curation.web.text.markup import markdown_html
 from judging.contamination.levels import Level
 
 MAX_READ = 400_000
@@ -27,76 +25,27 @@ _WEIGHTS = ("desirable_weight", "undesirable_weight")
 
 
 @dataclass(frozen=True, slots=True)
-class FileLine:
-    name: str
-    rows: int | None
-    size: str
-    sha256: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonLine:
-    """`samples` are the first few that were left out for this reason, as (id, URL)."""
-
-    code: str
-    sentence: str
-    count: int
-    samples: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class RowsLine:
-    format: str
-    cells: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateFailureLine:
-    sample: str
-    url: str
-    format: str
-    reason: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class EndingLine:
-    """A terminal, or a task with nothing to do or no way forward."""
-
-    name: str
-    share: str
-
-
-@dataclass(frozen=True, slots=True)
 class CountsView:
-    """Counts of a preview or of a finished export, as a table of rows and a table of reasons."""
+    """Counts of a preview or of a finished export. `rows` are the cells of each format, one for each of the `splits`;
+    `reasons` have the number of skipped samples and the ids of the first few; `template_failures` are those of the
+    counts, with a sentence; `endings` are a terminal, or a task with nothing to do or no way forward, and its share."""
 
     samples: int
     exported: int
     splits: list[str]
-    rows: list[RowsLine]
-    reasons: list[ReasonLine]
+    rows: list[tuple[str, list[int]]]
+    reasons: list[tuple[SkipReason, int, list[str]]]
     size: str = ""
     note: str = ""
     groups: str = ""
     contamination: str = ""
-    contaminated: list[ContaminatedSampleOut] = field(default_factory=list)
     lengths: list[tuple[str, int]] = field(default_factory=list)
-    sample_rows: list[RenderedRow] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     template: str = ""
-    template_failures: list[TemplateFailureLine] = field(default_factory=list)
-    endings: list[EndingLine] = field(default_factory=list)
+    template_failures: list[tuple[dict[str, str], str]] = field(default_factory=list)
+    endings: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     next_step: tuple[str, str] = ("", "")
-
-
-@dataclass(frozen=True, slots=True)
-class ListLine:
-    export: Export
-    rows: int
-    size: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +55,12 @@ class ExportPage:
     written: int
     total: int | None
     counts: CountsView | None
-    files: list[FileLine] = field(default_factory=list)
-    archive_url: str = ""
+    files: list[ExportFile] = field(default_factory=list)
     card: SafeString | None = None
     manifest: str = ""
     duplicates: bool = False
     contaminated: bool = False
     images: str = ""
-
-
-def list_line(export: Export) -> ListLine:
-    files = list(export.files.all())
-    size = filesizeformat(sum(file.bytes for file in files)) if files else ""
-    return ListLine(export, sum(file.rows for file in files if file.format), size)
 
 
 def export_page(export: Export) -> ExportPage:
@@ -127,27 +69,16 @@ def export_page(export: Export) -> ExportPage:
     if not export.ready:
         total = export.counts.get("samples")
         return ExportPage(export, live, int(export.counts.get("written", 0)), total, None)
-    counts = _counts_view(export.project, export.counts, export.examples)
+    counts = _counts_view(export.counts, export.examples)
     stored = list(export.files.all())
-    files = [
-        FileLine(
-            f.name,
-            f.rows if f.name.endswith((".jsonl", ".gz")) else None,
-            filesizeformat(f.bytes),
-            f.sha256,
-            _file_url(export, f.name),
-        )
-        for f in stored
-        if not is_image(f.name)
-    ]
+    files = [file for file in stored if not is_image(file.name)]
     images = [f.bytes for f in stored if is_image(f.name)]
     note = f"{counted(len(images), 'image')} of the rows, {filesizeformat(sum(images))}" if images else ""
     card = markdown_html(_text(export, CARD).partition("\n---\n")[2])
     manifest = _text(export, MANIFEST)
     duplicates = SkipReason.DUPLICATE.value in export.counts["excluded"]
     contaminated = bool((export.counts.get("contamination") or {}).get("samples"))
-    archive = _file_url(export, ARCHIVE)
-    return ExportPage(export, live, 0, None, counts, files, archive, card, manifest, duplicates, contaminated, note)
+    return ExportPage(export, live, 0, None, counts, files, card, manifest, duplicates, contaminated, note)
 
 
 def preview_view(project: Project, found: ExportPreview) -> CountsView:
@@ -155,13 +86,8 @@ def preview_view(project: Project, found: ExportPreview) -> CountsView:
     if not found.exact:
         decided = "approved" if found.approved == found.decided else "decided"
         note = f"Rows and reasons are of the first {found.checked:,} of {found.decided:,} {decided} samples."
-    view = _counts_view(project, found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
-    return replace(
-        view,
-        next_step=_next_step(project, found),
-        sample_rows=found.rows,
-        contaminated=[line_of_match(*one) for one in found.contaminated],
-    )
+    view = _counts_view(found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
+    return replace(view, next_step=_next_step(project, found))
 
 
 def _next_step(project: Project, found: ExportPreview) -> tuple[str, str]:
@@ -176,38 +102,26 @@ def _next_step(project: Project, found: ExportPreview) -> tuple[str, str]:
     return ("Import samples", f"{reverse('import-new', args=[project.slug])}?kind=samples")
 
 
-def _file_url(export: Export, name: str) -> str:
-    return reverse("api:export-file", args=[export.pk, name])
-
-
 def _counts_view(
-    project: Project, counts: dict[str, Any], examples: dict[str, list[str]], *, size: str = "", note: str = ""
+    counts: dict[str, Any], examples: dict[str, list[str]], *, size: str = "", note: str = ""
 ) -> CountsView:
-    rows, balance = counts["rows"], counts.get("balance")
-    reasons = [
-        ReasonLine(
-            code,
-            SkipReason(code).label,
-            count,
-            [(pk, reverse("sample-page", args=[project.slug, pk])) for pk in examples.get(code, [])],
-        )
-        for code, count in counts["excluded"].items()
-    ]
+    rows, balance, template = counts["rows"], counts.get("balance"), counts.get("template") or {}
+    reasons = [(SkipReason(code), count, examples.get(code, [])) for code, count in counts["excluded"].items()]
     return CountsView(
         samples=counts["samples"],
         exported=counts["exported"],
         splits=list(next(iter(rows.values()), {})),
-        rows=[RowsLine(name, list(cells.values())) for name, cells in rows.items()],
+        rows=[(name, list(cells.values())) for name, cells in rows.items()],
         reasons=reasons,
         size=size,
         note=note,
         groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
         contamination=_contamination(counts.get("contamination")),
         lengths=_lengths(counts.get("tokens", {})),
-        template=_template(counts.get("template")),
-        template_failures=_template_failures(project, counts.get("template")),
+        template=_template(template),
+        template_failures=[(one, SkipReason(one["reason"]).label) for one in template.get("examples", ())],
         labels=[_labels(name, found) for name, found in counts.get("labels", {}).items()],
-        endings=[EndingLine(name, percent(share, 1)) for name, share in ending_shares(balance)] if balance else [],
+        endings=[(name, percent(share, 1)) for name, share in ending_shares(balance)] if balance else [],
         warnings=counts.get("warnings", []),
     )
 
@@ -219,24 +133,11 @@ def _lengths(tokens: dict[str, list[int]]) -> list[tuple[str, int]]:
     return [(name, rows) for name, rows in zip(names, tokens.get("rows", []), strict=True) if rows]
 
 
-def _template(found: dict[str, Any] | None) -> str:
+def _template(found: dict[str, Any]) -> str:
     if not found:
         return ""
     failed = sum(found["failed"].values())
     return f"{counted(found['tried'], 'row')} tried against the chat template ({found['name']}), {failed:,} failed."
-
-
-def _template_failures(project: Project, found: dict[str, Any] | None) -> list[TemplateFailureLine]:
-    return [
-        TemplateFailureLine(
-            one["sample"],
-            reverse("sample-page", args=[project.slug, one["sample"]]),
-            one["format"],
-            SkipReason(one["reason"]).label,
-            one["detail"],
-        )
-        for one in (found or {}).get("examples", ())
-    ]
 
 
 def _labels(name: str, found: dict[str, Any]) -> str:

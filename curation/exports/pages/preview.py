@@ -4,22 +4,23 @@ messages in the ChatML template, with the trained parts marked. Nothing is store
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from pydantic import Field
 
 from curation.exports.files.counts import EXAMPLES, ExportCounts
-from curation.exports.files.write import frozen_entry, frozen_row
-from curation.exports.formats.parts import MessagePart, parts_of
-from curation.exports.hygiene.contamination import HeldOutMatch, HeldOutSets
+from curation.exports.files.write import frozen_entry
+from curation.exports.formats.parts import parts_of
+from curation.exports.hygiene.contamination import ContaminatedSampleOut, HeldOutSets
 from curation.exports.hygiene.plan import ExportPlan, make_plan
 from curation.exports.models import Export
 from curation.exports.pages.compare import ComparedSample, ExportComparison, compare_with_now, compared
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
-from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
+from curation.exports.rows.filter import ExportFilter, Line
 from curation.exports.rows.freeze import CHUNK, current_rejected, current_samples
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.projects.access import Access
@@ -27,6 +28,7 @@ from curation.projects.models import Project
 from curation.samples.blind import refuse_hidden, refuse_pending
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.ids import IdList
+from curation.web.schemas import out
 from curation.web.text.figures import counted
 
 MAX_CHECKED = 5_000
@@ -40,13 +42,27 @@ MAX_EXPORTS = 200
 _SHOWN = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedRow:
-    sample: str
-    format: str
-    split: str
-    tokens: int
-    parts: list[MessagePart]
+@out
+class PartOut:
+    role: str = Field(examples=["assistant"])
+    text: str = Field()
+    use: str = Field(examples=["learned"], description="context, learned, or rejected: to be avoided")
+
+    @property
+    def chatml(self) -> str:
+        """The message in ChatML, the template of Qwen and many others."""
+        return f"<|im_start|>{self.role}\n{self.text}<|im_end|>\n"
+
+
+@out
+class RenderedRowOut:
+    """A row as messages. Long messages are shortened in the middle."""
+
+    sample: str = Field(examples=["17"])
+    format: str = Field(examples=["dpo"])
+    split: str = Field(examples=["train"])
+    tokens: int = Field(examples=[812], description="Estimated.")
+    parts: list[PartOut] = Field()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +71,8 @@ class ExportPreview:
 
     If not `exact`, rows and reasons are those of the first `checked` of all `decided` samples: the approved ones, and
     the rejected ones if a format has labels. Other samples are always counted exactly. `bytes` are those of all rows,
-    `rows` the first few of each format, `contaminated` the first samples that contain a held-out row. `changes` are
-    those since the export `since`, of samples up to the last checked one.
+    `sample_rows` the first few of each format, `contaminated` the first samples that contain a held-out row. `changes`
+    are those since an earlier export, of samples up to the last checked one.
     """
 
     counts: dict[str, object]
@@ -66,15 +82,14 @@ class ExportPreview:
     exact: bool
     bytes: int
     examples: dict[str, list[str]]
-    rows: list[RenderedRow]
-    contaminated: list[tuple[int, HeldOutMatch]]
-    since: Export | None
+    sample_rows: list[RenderedRowOut]
+    contaminated: list[ContaminatedSampleOut]
     changes: ExportComparison | None
 
 
 def last_export(project: Project, recipe: Recipe, name: str = "") -> Export | None:
     """Return the newest written export of a saved recipe, or else of a recipe that is the same."""
-    exports = Export.objects.of(project).filter(ready=True).order_by("-id")
+    exports = Export.objects.written(project)
     named = exports.filter(recipe_name=name).first() if name else None
     if named is not None:
         return named
@@ -139,9 +154,8 @@ def preview(*, project: Project, recipe: Recipe, since: Export | None = None) ->
         exact=counts.samples == of_them,
         bytes=counts.bytes,
         examples=counts.examples,
-        rows=[row for rows in shown.values() for row in rows],
-        contaminated=sorted(plan.contaminated.items())[:EXAMPLES],
-        since=since,
+        sample_rows=[row for rows in shown.values() for row in rows],
+        contaminated=[match for _, match in sorted(plan.contaminated.items())[:EXAMPLES]],
         changes=None if since is None else compare_with_now(before=since, now=now, until=until),
     )
 
@@ -173,25 +187,21 @@ def _count(
     consistency: Consistency,
     *,
     compares: bool,
-) -> tuple[ExportCounts, dict[str, list[RenderedRow]], list[ComparedSample]]:
+) -> tuple[ExportCounts, dict[str, list[RenderedRowOut]], list[ComparedSample]]:
     """Return the counts of all rows, the first rows of each format, and the samples for a comparison."""
     counts, now = ExportCounts(plan=plan.as_json(), template=template), []
-    shown: dict[str, list[RenderedRow]] = {name: [] for name in recipe.formats}
+    shown: dict[str, list[RenderedRowOut]] = {name: [] for name in recipe.formats}
     for start in range(0, len(checked), CHUNK):
         for filtered in export_filter.apply([plan.apply(sample) for sample in checked[start : start + CHUNK]]):
             consistency.keep(filtered)
             counts.add(filtered)
             if compares:
-                now.append(_compared(filtered))
+                skipped = {name: reason.value for reason, names in filtered.skipped.items() for name in names}
+                now.append(compared(frozen_entry(filtered), skipped))
             for line in filtered.lines:
                 if len(shown[line.format]) < SHOWN_ROWS:
-                    shown[line.format].append(rendered(line, filtered.sample.sample_id))
+                    shown[line.format].append(_rendered(line, filtered.sample.sample_id))
     return counts, shown, now
-
-
-def _compared(filtered: FilteredSample) -> ComparedSample:
-    entry = frozen_entry(filtered, [frozen_row(line) for line in filtered.lines], None)
-    return compared(entry, {name: reason.value for reason, names in filtered.skipped.items() for name in names})
 
 
 def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> ExportPlan:
@@ -209,13 +219,12 @@ def _plan(project: Project, recipe: Recipe, checked: Sequence[FrozenSample]) -> 
     )
 
 
-def rendered(line: Line, sample_id: int) -> RenderedRow:
-    parts = [_shortened(part) for part in parts_of(orjson.loads(line.data))]
-    return RenderedRow(str(sample_id), line.format, line.split, line.tokens, parts)
+def _rendered(line: Line, sample_id: int) -> RenderedRowOut:
+    parts = [PartOut(part.role, _shortened(part.text), part.use) for part in parts_of(orjson.loads(line.data))]
+    return RenderedRowOut(str(sample_id), line.format, line.split, line.tokens, parts)
 
 
-def _shortened(part: MessagePart) -> MessagePart:
-    if len(part.text) <= _SHOWN:
-        return part
-    cut = len(part.text) - _SHOWN
-    return replace(part, text=f"{part.text[: _SHOWN // 2]}\n[… {cut:,} characters …]\n{part.text[-_SHOWN // 2 :]}")
+def _shortened(text: str) -> str:
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[: _SHOWN // 2]}\n[… {len(text) - _SHOWN:,} characters …]\n{text[-_SHOWN // 2 :]}"

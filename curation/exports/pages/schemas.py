@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar
 from ninja import Schema
 from pydantic import Field, model_validator
 
-from curation.exports.pages.compare import ChangedRowOut, ExportComparison
-from curation.exports.pages.hygiene import ContaminatedSampleOut, line_of_match
-from curation.exports.pages.preview import ExportPreview
+from curation.exports.hygiene.contamination import ContaminatedSampleOut
+from curation.exports.pages.compare import ChangedRowOut
+from curation.exports.pages.preview import ExportPreview, RenderedRowOut
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut
 from curation.web.lists.params import ArchivableList, named_list
@@ -99,12 +99,6 @@ class ExportOut(Out):
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
-class PartOut(Schema):
-    role: str = Field(examples=["assistant"])
-    text: str
-    use: str = Field(examples=["learned"], description="context, learned, or rejected: to be avoided")
-
-
 class LabelBalanceOut(Schema):
     """Rows of the first split, and the weights that TRL recommends for KTO: one of the two ranges."""
 
@@ -132,16 +126,6 @@ class TemplateTrialOut(Schema):
     examples: list[TemplateFailureOut] = Field(description="The first rows that fail.")
 
 
-class RenderedRowOut(Schema):
-    """A row as messages. Long messages are shortened in the middle."""
-
-    sample: str = Field(examples=["17"])
-    format: str = Field(examples=["dpo"])
-    split: str = Field(examples=["train"])
-    tokens: int = Field(examples=[812], description="Estimated.")
-    parts: list[PartOut]
-
-
 class TokensOut(Schema):
     """A histogram of row lengths in tokens: `rows` has one more entry than the upper `edges`, for longer rows."""
 
@@ -149,7 +133,7 @@ class TokensOut(Schema):
     rows: list[int]
 
 
-class ExportsComparisonOut(Schema):
+class ExportsComparisonOut(Out):
     """Counts of rows by how they differ from the first export to the second, and the first 200 that do."""
 
     added: int = Field(examples=[12])
@@ -157,14 +141,16 @@ class ExportsComparisonOut(Schema):
     changed: int = Field(examples=[3])
     moved: int = Field(examples=[0])
     same: int = Field(examples=[204])
-    reasons: dict[str, dict[str, int]] = Field(examples=[{"added": {"not_matched": 12}, "removed": {"rejected": 1}}])
+    reasons: dict[str, dict[str, int]] = Field(
+        validation_alias="by_reason", examples=[{"added": {"not_matched": 12}, "removed": {"rejected": 1}}]
+    )
     rows: list[ChangedRowOut]
 
 
 class ChangesOut(ExportsComparisonOut):
     """From an earlier export to today's data. If the preview is not `exact`, of the samples that it checked."""
 
-    since: str = Field(examples=["12"], description="The export.")
+    since: Id = Field(examples=["12"], description="The export.")
 
 
 class HeldOutOut(Schema):
@@ -216,15 +202,5 @@ class ExportPreviewOut(Schema):
 
 
 def preview_out(found: ExportPreview) -> dict[str, object]:
-    return {
-        **found.counts,
-        **{name: getattr(found, name) for name in ("approved", "checked", "exact", "bytes", "examples")},
-        "sample_rows": found.rows,
-        "contaminated": [line_of_match(*one) for one in found.contaminated],
-        "changes": found.since and found.changes and {"since": str(found.since.pk), **comparison_out(found.changes)},
-    }
-
-
-def comparison_out(found: ExportComparison) -> dict[str, object]:
-    figures = {name: getattr(found, name) for name in ("added", "removed", "changed", "moved", "same")}
-    return {**figures, "reasons": found.by_reason(), "rows": found.rows}
+    names = ("approved", "checked", "exact", "bytes", "examples", "sample_rows", "contaminated", "changes")
+    return {**found.counts, **{name: getattr(found, name) for name in names}}

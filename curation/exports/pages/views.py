@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django_htmx.http import trigger_client_event
 
+from curation.exports.access import opened_page
 from curation.exports.formats import TRAINERS
 from curation.exports.hub.kind import NAME as PUSH
 from curation.exports.hub.kind import pushes_of
@@ -22,7 +23,7 @@ from curation.exports.pages.hygiene import (
     line_of_row,
 )
 from curation.exports.pages.pages import export_page as page_of
-from curation.exports.pages.pages import list_line, preview_view
+from curation.exports.pages.pages import preview_view
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import ExportList
 from curation.exports.recipes.recipe import Recipe, delete_recipe, save_recipe
@@ -30,7 +31,7 @@ from curation.exports.retention import keep_export
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
-from curation.samples.blind import hides_any, refuse_pending
+from curation.samples.blind import hides_any
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
@@ -44,7 +45,7 @@ def export_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = params.page(params.narrow(Export.objects.of(access.project)))
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{access.project.slug}/exports"),
-        "lines": [list_line(export) for export in page.rows],
+        "exports": page.rows,
         "recipes": SavedRecipe.objects.filter(project=access.project).select_related("created_by"),
     }
     return render(request, "exports/list.html", context)
@@ -78,7 +79,7 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
 def export_formats(request: HttpRequest, access: Access) -> HttpResponse:
     """Fragment: the formats with those checked that the chosen trainer is offered. The preview then counts them."""
     trainer = TRAINERS.get(request.GET.get("trainer", ""))
-    form = RecipeForm(access.project, initial={"formats": trainer.offers} if trainer else {})
+    form = RecipeForm(access.project, initial={"formats": trainer.offers or trainer.formats} if trainer else {})
     response = render(request, "exports/_formats.html", {"form": form})
     return trigger_client_event(response, "formats", after="swap")
 
@@ -94,10 +95,10 @@ def export_preview(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_told_by(access, recipe)
     project = access.project
     opened_from = id_number(request.POST.get("since", "")) or 0
-    since = Export.objects.of(project).filter(ready=True, pk=opened_from).first()
+    since = Export.objects.written(project).filter(pk=opened_from).first()
     since = since or last_export(project, recipe, request.POST.get("name", "").strip())
     found = preview(project=project, recipe=recipe, since=since)
-    context = {"counts": preview_view(project, found), "since": since, "changes": found.changes, "form": form}
+    context = {"counts": preview_view(project, found), "preview": found, "since": since, "form": form}
     return render(request, "exports/_preview.html", context)
 
 
@@ -127,7 +128,7 @@ def _export_page(
     request: HttpRequest, access: Access, export: Export, *, push: Mapping[str, object] | None = None
 ) -> HttpResponse:
     """`push` is a push that was refused."""
-    others = Export.objects.of(access.project).filter(ready=True).exclude(pk=export.pk).order_by("-id")[:LIMIT]
+    others = Export.objects.written(access.project).exclude(pk=export.pk)[:LIMIT]
     api_path = f"/api/v1/exports/{export.pk}"
     context = {
         "page": page_of(export),
@@ -176,10 +177,7 @@ def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpRespon
 @project_page(Scope.READ, "GET")
 def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """`?with=` names the earlier export."""
-    after = find(Export.objects.of(access.project), pk, "export")
-    before = find(Export.objects.of(access.project), request.GET.get("with", ""), "export")
-    for export in (before, after):
-        refuse_pending(access, export.samples(), f"export {export.pk}")
+    before, after = opened_page(access, request.GET.get("with", "")), opened_page(access, pk)
     context = {
         "before": before,
         "after": after,
@@ -191,8 +189,7 @@ def export_compare(request: HttpRequest, access: Access, pk: str) -> HttpRespons
 
 @project_page(Scope.READ, "GET")
 def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    export = find(Export.objects.of(access.project), pk, "export")
-    refuse_pending(access, export.samples(), f"export {export.pk}")
+    export = opened_page(access, pk)
     params = DuplicateList.from_query(request.GET)
     page = params.page(duplicates_of(export))
     context = {
@@ -205,8 +202,7 @@ def export_duplicates(request: HttpRequest, access: Access, pk: str) -> HttpResp
 
 @project_page(Scope.READ, "GET")
 def export_contaminated(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    export = find(Export.objects.of(access.project), pk, "export")
-    refuse_pending(access, export.samples(), f"export {export.pk}")
+    export = opened_page(access, pk)
     params = ContaminatedSampleList.from_query(request.GET)
     page = params.page(ContaminatedSample.objects.filter(export=export))
     context = {

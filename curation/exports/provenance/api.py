@@ -7,16 +7,8 @@ from django.http import HttpRequest
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from curation.exports.models import Export
-from curation.exports.provenance.trace import (
-    FrozenLine,
-    Trace,
-    exported_rows,
-    first_rows,
-    project_calls,
-    rows_of,
-    trace,
-)
+from curation.exports.access import opened
+from curation.exports.provenance.trace import Trace, exported_rows, first_rows, project_calls, rows_of, trace
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Call
@@ -25,36 +17,45 @@ from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
-from curation.web.schemas import Page
-from curation.web.text.figures import exact_money
+from curation.web.schemas import Id, Money, Out, Page, Set, Username
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
-class ExportedRowOut(Schema):
+class ExportedRowOut(Out):
     """A row of an export, by the SHA-256 of its line."""
 
-    sha256: str = Field(examples=[_SHA])
-    format: str = Field(examples=["dpo"])
-    split: str = Field(examples=["train"])
-    source: str = Field(examples=["duels"])
-    pair: str | None = Field(description="The pair of trajectories that the row comes from.")
-    sample: str = Field(examples=["17"])
-    version: int = Field(examples=[2])
-    revision: str | None = Field(examples=["4"], description="The approved revision; null for the answer as recorded.")
+    sha256: str = Field(validation_alias="row.sha256", examples=[_SHA])
+    format: str = Field(validation_alias="row.format", examples=["dpo"])
+    split: str = Field(validation_alias="row.split", examples=["train"])
+    source: str = Field(validation_alias="row.source", examples=["duels"])
+    pair: str | None = Field(
+        None, validation_alias="row.pair", description="The pair of trajectories that the row comes from."
+    )
+    sample: str = Field(validation_alias="sample.sample", examples=["17"])
+    version: int = Field(validation_alias="sample.version", examples=[2])
+    revision: str | None = Field(
+        validation_alias="sample.revision",
+        examples=["4"],
+        description="The approved revision; null for the answer as recorded.",
+    )
 
 
-class TracedDecisionOut(Schema):
-    id: str
+class TracedDecisionOut(Out):
+    id: Id
     action: str = Field(examples=["approve"])
-    reviewer: str | None = Field(examples=["demo"])
-    guarantee: str | None = Field(examples=[None], description="It approved unseen, started by `reviewer`.")
-    undone: bool
+    reviewer: Username | None = Field(examples=["demo"])
+    guarantee: Id | None = Field(
+        validation_alias="guarantee_id",
+        examples=[None],
+        description="It approved unseen, started by `reviewer`.",
+    )
+    undone: Set = Field(validation_alias="undone_by_id")
 
 
-class StepOut(Schema):
+class StepOut(Out):
     """`calls` are all attempts; none where it was imported or written by a person."""
 
     kind: str = Field(examples=["verdict"], description="answer, revision, verdict, trajectory or scenario")
@@ -66,11 +67,11 @@ class StepOut(Schema):
 class TraceOut(ExportedRowOut):
     """Every call that made the row. `cost` is of the calls whose price is known, in US dollars."""
 
-    export: str = Field(examples=["12"])
+    export: Id = Field(examples=["12"])
     decisions: list[TracedDecisionOut]
     steps: list[StepOut]
-    cost: str = Field(examples=["0.0123"])
-    cost_unknown_calls: int = Field(examples=[0])
+    cost: Money = Field(examples=["0.0123"])
+    cost_unknown_calls: int = Field(validation_alias="unknown", examples=[0])
 
 
 class ExportedRowList(Schema):
@@ -78,7 +79,7 @@ class ExportedRowList(Schema):
 
 
 class CallExportOut(Schema):
-    export: str = Field(examples=["12"])
+    export: Id = Field(examples=["12"])
     rows: list[ExportedRowOut]
 
 
@@ -91,15 +92,15 @@ def list_export_rows(
     request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50, sample: int | None = None
 ) -> Json:
     """With `sample`, the rows of this sample."""
-    export = _entered(request, export_id)
+    _, export = opened(request, export_id)
     found = first_rows(export, limit=limit) if sample is None else islice(rows_of(export, [sample]), limit)
-    return {"data": [row_out(line) for line in found]}
+    return {"data": list(found)}
 
 
 @router.get("/exports/{export_id}/rows/{sha256}", response=TraceOut, summary="Every call behind one row")
-def get_row(request: HttpRequest, export_id: str, sha256: str) -> Json:
+def get_row(request: HttpRequest, export_id: str, sha256: str) -> Trace:
     """`sha256` is that of the row's line in its file, with the newline; `frozen.jsonl` lists them."""
-    return trace_out(trace(export=_entered(request, export_id), sha256=sha256))
+    return trace(export=opened(request, export_id)[1], sha256=sha256)
 
 
 @router.get("/projects/{slug}/calls", response=Page[CallOut], tags=["runs"], summary="Every model call of a project")
@@ -118,44 +119,4 @@ def list_call_exports(request: HttpRequest, call_id: str) -> Json:
     found = list(exported_rows(call))
     samples = Sample.objects.filter(pk__in=[line.sample["sample"] for _, lines in found for line in lines])
     refuse_pending(access, samples, f"call {call.pk}")
-    return {"data": [{"export": str(export.pk), "rows": [row_out(row) for row in rows]} for export, rows in found]}
-
-
-def _entered(request: HttpRequest, export_id: str) -> Export:
-    export = find(Export.objects.visible_to(principal_of(request).user), export_id, "export")
-    access = enter(request, export.project, Scope.READ)
-    refuse_pending(access, export.samples(), f"export {export.pk}")
-    return export
-
-
-def row_out(line: FrozenLine) -> Json:
-    row, sample = line.row, line.sample
-    names = ("sha256", "format", "split", "source", "pair")
-    return {
-        **{name: row.get(name) for name in names},
-        "sample": sample["sample"],
-        "version": sample["version"],
-        "revision": sample["revision"],
-    }
-
-
-def trace_out(found: Trace) -> Json:
-    decisions = [
-        {
-            "id": str(decision.pk),
-            "action": decision.action,
-            "reviewer": decision.reviewer.get_username() if decision.reviewer else None,
-            "guarantee": None if decision.guarantee_id is None else str(decision.guarantee_id),
-            "undone": decision.undone_by_id is not None,
-        }
-        for decision in found.decisions
-    ]
-    steps = [{"kind": step.kind, "id": step.id, "title": step.title, "calls": step.calls} for step in found.steps]
-    return {
-        **row_out(found.line),
-        "export": str(found.export.pk),
-        "decisions": decisions,
-        "steps": steps,
-        "cost": exact_money(found.cost),
-        "cost_unknown_calls": found.unknown,
-    }
+    return {"data": [{"export": export, "rows": rows} for export, rows in found]}

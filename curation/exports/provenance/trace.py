@@ -50,12 +50,12 @@ class TraceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
-    """`cost` is in US dollars, of the calls whose price is known; `unknown` counts the others."""
+class Trace(FrozenLine):
+    """A row with its origin. `now` is its sample, unless that was deleted. `cost` is in US dollars, of the calls whose
+    price is known; `unknown` counts the others."""
 
     export: Export
-    line: FrozenLine
-    sample: Sample | None
+    now: Sample | None
     decisions: Sequence[Decision]
     revision: Revision | None
     steps: Sequence[TraceStep]
@@ -105,7 +105,7 @@ def trace(*, export: Export, sha256: str) -> Trace:
         *_revision_steps(revision),
         *_trajectory_steps(sample_id, line.row.get("pair")),
     ]
-    return Trace(export, line, sample, list(decisions), revision, steps)
+    return Trace(line.sample, line.row, export, sample, list(decisions), revision, steps)
 
 
 def _entries(export: Export) -> Iterator[dict[str, Any]]:

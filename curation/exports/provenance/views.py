@@ -2,7 +2,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from curation.exports.models import Export
+from curation.exports.access import opened_page
 from curation.exports.provenance.trace import MOST_ROWS, exported_rows, first_rows, project_calls, rows_of, trace
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -19,8 +19,7 @@ _PAGES = {"answer": "", "revision": "", "verdict": "", "trajectory": "trajectory
 @project_page(Scope.READ, "GET")
 def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     """The first rows. `q` finds the rows of a sample by its number, or opens a row by its SHA-256."""
-    export = find(Export.objects.of(access.project), pk, "export")
-    refuse_pending(access, export.samples(), f"export {export.pk}")
+    export = opened_page(access, pk)
     wanted = request.GET.get("q", "").strip().lower()
     sample = id_number(wanted)
     path = f"/api/v1/exports/{export.pk}/rows"
@@ -36,8 +35,7 @@ def export_rows(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
 
 @project_page(Scope.READ, "GET")
 def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> HttpResponse:
-    export = find(Export.objects.of(access.project), pk, "export")
-    refuse_pending(access, export.samples(), f"export {export.pk}")
+    export = opened_page(access, pk)
     found = trace(export=export, sha256=sha256)
     steps = [
         (step, reverse(_PAGES[step.kind], args=[access.project.slug, step.id]) if _PAGES[step.kind] else "")

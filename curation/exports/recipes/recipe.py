@@ -3,8 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -30,7 +29,6 @@ from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.problems import FieldError, Invalid, NotFound
 from curation.web.schemas import StrictModel
 
-T = TypeVar("T")
 PLAIN = "plain"
 LONGEST_TEMPLATE = 100_000
 # The names that are offered; others are allowed.
@@ -100,7 +98,7 @@ class Recipe(StrictModel):
         """Propose the trainer's formats if none are given."""
         if isinstance(given, Mapping) and not given.get("formats"):
             trainer = TRAINERS.get(str(given.get("trainer")))
-            return {**given, "formats": list(trainer.offers)} if trainer else given
+            return {**given, "formats": list(trainer.offers or trainer.formats)} if trainer else given
         return given
 
     @field_validator("trainer")
@@ -144,14 +142,9 @@ class Recipe(StrictModel):
             raise ValueError("the lowest share comes first")
         return bounds
 
-    @field_validator("sources")
+    @field_validator("sources", "held_out")
     @classmethod
-    def sources_once(cls, sources: list[Source]) -> list[Source]:
-        return _once(sources)
-
-    @field_validator("held_out")
-    @classmethod
-    def held_out_once(cls, names: list[str]) -> list[str]:
+    def named_once(cls, names: list[str]) -> list[str]:
         return _once(names)
 
     @field_serializer("filter")
@@ -250,27 +243,21 @@ def _short(value: object) -> object:
     return group[0] if len(group) == 1 and not set(group[0]) & set(",\\") else group
 
 
-def _once(values: list[T]) -> list[T]:
+def _once(values: list[str]) -> list[str]:
     if len(set(values)) != len(values):
         raise ValueError("named twice")
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecipe:
-    row: SavedRecipe
-    created: bool
-
-
-def save_recipe(*, access: Access, name: str, recipe: Recipe) -> StoredRecipe:
-    """Save the recipe under its name, replacing an earlier one of that name."""
+def save_recipe(*, access: Access, name: str, recipe: Recipe) -> tuple[SavedRecipe, bool]:
+    """Save the recipe under its name, replacing an earlier one of that name. Return its row and whether it is new."""
     document = recipe.model_dump(mode="json")
     with transaction.atomic():
         row, created = SavedRecipe.objects.update_or_create(
             project=access.project, name=name, defaults={"document": document, "created_by": access.user}
         )
         access.record("recipe.create" if created else "recipe.update", name, {"recipe": document})
-    return StoredRecipe(row, created)
+    return row, created
 
 
 def delete_recipe(*, access: Access, name: str) -> None:

@@ -1,4 +1,5 @@
-"""The results of each round of a chain: its kept rate, in total, per task and per axis, and its additions."""
+"""The state of a round, in words, with the requirements of its next step; and the results of each round of a chain: its
+kept rate, in total, per task and per axis, and its additions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,16 +7,75 @@ from dataclasses import dataclass
 from django.db.models import Count, Q
 
 from curation.exports.models import Round, RoundQuerySet
-from curation.exports.rounds.progress import RoundProgress, progress_of
 from curation.projects.access import Access
+from curation.runs.models import LIVE, RunState
 from curation.samples.blind import without_pending
+from curation.samples.models import SampleStatus
 from curation.scenarios.models import MACHINE_OUTCOMES
 from curation.scenarios.pages.measured import Measured
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
+from curation.web.text.figures import counted
 
 _TRIED = Count("id", filter=~Q(outcome__in=MACHINE_OUTCOMES))
 _KEPT = Count("id", filter=Q(keep=True))
 _LOST = Count("id", filter=Q(outcome__in=MACHINE_OUTCOMES))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundProgress:
+    """`state` is rollout, review, nothing, ready, export, done or failed; `says` describes the current or next step.
+
+    Kept trajectories by decision: `approved`, `pending` and the others.
+    """
+
+    state: str
+    says: str
+    kept: int
+    approved: int
+    pending: int
+
+    @property
+    def tone(self) -> str:
+        return {"done": "good", "review": "attention", "nothing": "attention", "failed": "bad"}.get(self.state, "muted")
+
+
+def progress_of(round_: Round) -> RoundProgress:
+    """Read the state of a round from its runs and decisions."""
+    rows = Trajectory.objects.filter(run=round_.rollout_id, keep=True).order_by()
+    numbers = dict(rows.values_list("sample__status").annotate(n=Count("id")))
+    kept, approved = sum(numbers.values()), numbers.get(SampleStatus.APPROVED.value, 0)
+    pending = numbers.get(SampleStatus.PENDING.value, 0) + numbers.get(SampleStatus.NEEDS_REFINE.value, 0)
+    state, says = _state(round_, kept, approved, pending)
+    return RoundProgress(state, says, kept, approved, pending)
+
+
+def _state(round_: Round, kept: int, approved: int, pending: int) -> tuple[str, str]:
+    rollout, export = round_.rollout, round_.export
+    if export is not None:
+        if export.ready:
+            return (
+                "done",
+                "Exported. Train a model on it, register it as an endpoint, and start the next round with it.",
+            )
+        if export.run.state in LIVE:
+            return "export", "The approved trajectories are being exported."
+        return "failed", "The export failed. Start it again."
+    if rollout.state in LIVE:
+        return "rollout", "The operator is working on the scenarios."
+    if rollout.state != RunState.SUCCEEDED:
+        return "failed", "The rollout did not succeed. Resume it on its page."
+    if not kept:
+        return "nothing", "No trajectory was kept, so there is nothing to review or to train on."
+    trajectories = counted(kept, "kept trajectory")
+    if pending:
+        return (
+            "review",
+            f"Waiting for review: {pending:,} of {trajectories} {'is' if pending == 1 else 'are'} undecided.",
+        )
+    if not approved:
+        return "nothing", f"People approved none of {trajectories}, so nothing is exported."
+    are = "is" if approved == 1 else "are"
+    return "ready", f"Reviewed: {approved:,} of {trajectories} {are} approved, and {are} exported within a minute."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +114,7 @@ def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
                 by_axis=_by_axis(rows),
                 solved=len(solved),
                 new=len(solved - before),
-                rows=sum(file.rows for file in export.files.exclude(format="")) if export and export.ready else 0,
+                rows=export.rows if export and export.ready else 0,
             )
         )
         before |= solved
@@ -63,7 +123,7 @@ def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
 
 def _by_axis(rows: TrajectoryQuerySet) -> dict[tuple[str, str], Measured]:
     named = rows.values("scenario__axis_rows__axis", "scenario__axis_rows__value")
-    counted = named.annotate(tried=_TRIED, kept=_KEPT, lost=_LOST).values_list(
+    rates = named.annotate(tried=_TRIED, kept=_KEPT, lost=_LOST).values_list(
         "scenario__axis_rows__axis", "scenario__axis_rows__value", "tried", "kept", "lost"
     )
-    return {(axis, value): Measured(*counts) for axis, value, *counts in counted if axis is not None}
+    return {(axis, value): Measured(*counts) for axis, value, *counts in rates if axis is not None}

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from curation.exports.models import Export, Round
 from curation.exports.recipes.recipe import read_recipe
-from curation.exports.rounds.progress import progress_of
+from curation.exports.rounds.figures import progress_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Scope

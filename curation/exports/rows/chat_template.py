@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from curation.exports.formats.row import DataRow, TrainingExample
 from curation.exports.recipes.recipe import Recipe
@@ -66,13 +65,6 @@ def check_template(project: Project, recipe: Recipe) -> None:
         raise Invalid.at(_FIELD, f"is no chat template: {refused}") from None
 
 
-class TriedRow(NamedTuple):
-    """A row of a format, and why it fails, or None."""
-
-    format: str
-    failure: Failure | None
-
-
 class TemplateTrial:
     """Tries rows, those with the same messages once. After `most` rows it tries no more."""
 
@@ -81,8 +73,8 @@ class TemplateTrial:
         self._example: TrainingExample | None = None
         self._known: dict[tuple[int, ...], Failure | None] = {}
 
-    def try_out(self, name: str, row: DataRow, example: TrainingExample) -> list[TriedRow]:
-        """Return the result for a row, or nothing after the last try."""
+    def try_out(self, row: DataRow, example: TrainingExample) -> list[Failure | None]:
+        """Return why a row fails, or None, or nothing after the last try."""
         if self._left is not None:
             if self._left <= 0:
                 return []
@@ -90,7 +82,7 @@ class TemplateTrial:
         if example is not self._example:
             self._example, self._known = example, {}
         failures = [self._side(row, side, example) for side in row.sides]
-        return [TriedRow(name, next(filter(None, failures), None))]
+        return [next(filter(None, failures), None)]
 
     def _side(self, row: DataRow, side: Sequence[ExportedMessage], example: TrainingExample) -> Failure | None:
         messages = [*row.prompt, *side]

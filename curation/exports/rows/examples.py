@@ -98,7 +98,7 @@ def session_example(
         raise BadHistory(SkipReason.NO_ANSWER)
     pairs: list[Preference | SkipReason] = []
     if recipe.wants_pairs() and not rejected:
-        pairs = [_session_pair(session, rival) for rival in rivals] or [SkipReason.NO_PAIR]
+        pairs = [preference(session, rival) for rival in rivals] or [SkipReason.NO_PAIR]
     tools = cast(list[Tool], session.recorded.tools)
     messages = session.messages[: approved[-1] + 1]
     sides = [session, *(rival.side for rival in rivals if isinstance(rival.side, SessionTexts))]
@@ -106,11 +106,6 @@ def session_example(
     source: Source = "decisions" if rejected else "scenarios"
     conversation, labels = Approved(source, messages, approved), session.labels(values)
     return TrainingExample(conversation, pairs, tools, plain, rejected, labels, tokens=session.tokens())
-
-
-def _session_pair(session: SessionTexts, rival: Rival) -> Preference | SkipReason:
-    found = preference(session, rival)
-    return found if isinstance(found, SkipReason) else Preference("scenarios", *found, str(rival.pair_id))
 
 
 def _rejected(

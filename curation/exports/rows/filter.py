@@ -1,6 +1,5 @@
 """Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,14 +14,13 @@ from curation.exports.formats.row import Columns, DataRow, Format, Solved, Train
 from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.recipes.splits import GroupKey, Level, split_of
-from curation.exports.rows.chat_template import TemplateTrial, TriedRow
+from curation.exports.rows.chat_template import TemplateTrial
 from curation.exports.rows.claims import PreferenceClaim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
-from curation.exports.rows.labels import Given, LabelColumns
 from curation.exports.rows.messages import BadHistory, length
-from curation.exports.rows.metadata import METADATA, metadata_of
+from curation.exports.rows.metadata import METADATA, Given, LabelColumns, metadata_of
 from curation.exports.rows.queries import (
     DuelTexts,
     ExportedRollout,
@@ -45,6 +43,7 @@ from curation.trajectories.imported.document import with_review, write_document
 from curation.trajectories.imported.images import with_data
 from curation.trajectories.probe.values import step_rates
 from curation.web.ids import IdList
+from judging.chat_template.template import Failure
 from judging.scan.scan import rule_set_version
 
 _TRAJECTORY = SampleKind.TRAJECTORY.value
@@ -75,23 +74,26 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class FilteredSample:
-    """The lines of one sample, and by reason the formats that lack one. `rollout` is its trajectory, if it was read,
+    """The lines of one sample, and by reason the formats that lack one. `texts` are those of its
+    duel, or `rollout` is its trajectory, if they were read,
     `approval` the decision its rows were compared with, `reviewers` the people behind it (none under a guarantee),
-    `deciders` everybody's decisions if several people had to decide, `example` the content of its lines, `tried` are
-    its rows that a chat template was tried on, and `scan` counts findings by rule and action. `repeated` are the lines
-    that a duplicate would have: its preferences count, though they are not exported."""
+    `deciders` everybody's decisions if several people had to decide, `example` the content of its lines. `tried` has
+    the format of each row that a chat template was tried on, and its failure; `scan` counts findings by rule and
+    action. `repeated` are the lines that a duplicate would have: its preferences count, though they are not exported.
+    """
 
     sample: FrozenSample
     lines: list[Line] = field(default_factory=list)
     repeated: list[Line] = field(default_factory=list)
     skipped: dict[SkipReason, list[str]] = field(default_factory=dict)
+    texts: DuelTexts | None = None
     rollout: ExportedRollout | None = None
     approval: Approval | None = None
     deciders: Sequence[Decider] = ()
     reviewers: Sequence[str] = ()
     example: TrainingExample | None = None
-    tried: list[TriedRow] = field(default_factory=list)
-    scan: Counter[tuple[str, str]] = field(default_factory=Counter)
+    tried: list[tuple[str, Failure | None]] = field(default_factory=list)
+    scan: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def skip(self, reason: SkipReason, name: str) -> None:
         """Record that the sample gives no row, or one row less, in the format of that name."""
@@ -212,7 +214,8 @@ class ExportFilter:
             return SkipReason.NOT_UTF8
 
     def _add_turn(self, filtered: FilteredSample, data: "_ChunkData") -> SkipReason | None:
-        sample, texts = filtered.sample, next(data.texts)
+        sample = filtered.sample
+        filtered.texts = texts = next(data.texts)
         if texts is None:
             return SkipReason.NO_ANSWER
         outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
@@ -331,11 +334,10 @@ class ExportFilter:
         if self._max_tokens is not None and tokens > self._max_tokens:
             return SkipReason.TOO_LONG
         if self._trial is not None and form.chat:
-            tried = self._trial.try_out(form.name, row, example)
-            filtered.tried += tried
-            failed = next((SkipReason(one.failure.fault) for one in tried if one.failure), None)
-            if failed is not None and self._recipe.template_failures == "leave_out":
-                return failed
+            for failure in self._trial.try_out(row, example):
+                filtered.tried.append((form.name, failure))
+                if failure is not None and self._recipe.template_failures == "leave_out":
+                    return SkipReason(failure.fault)
         content = self._content(form, row, target)
         if content is None:
             return SkipReason.NO_IMAGES

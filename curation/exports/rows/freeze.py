@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import BigIntegerField, CharField, F, QuerySet, Value
+from django.db.models import BigIntegerField, CharField, F, IntegerField, QuerySet, Value
 from django.db.models.functions import Cast
 
 from curation.exports.models import Export, FrozenPair, FrozenRow
@@ -84,7 +84,10 @@ def frozen_samples(export: Export, sample_ids: Sequence[int]) -> list[FrozenSamp
 
 def _frozen_columns(export: Export) -> QuerySet[FrozenRow, tuple[Any, ...]]:
     rows = FrozenRow.objects.filter(export=export).order_by("sample_id")
-    return rows.values_list(*FROZEN_FIELDS, *(f"sample__{name}" for name in CURRENT_COLUMNS))
+    current: dict[str, Any] = {name: f"sample__{name}" for name in CURRENT_COLUMNS}
+    # As a number: Django converts each Boolean by itself, on SQLite.
+    current["leak_cleared"] = Cast(current["leak_cleared"], IntegerField())
+    return rows.values_list(*FROZEN_FIELDS, *current.values())
 
 
 def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:

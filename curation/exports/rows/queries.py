@@ -29,7 +29,8 @@ _AT_ONCE = 50
 
 class DuelTexts(NamedTuple):
     """A duel's history, its tools as JSON, the hash of both, its answers and its source row. `king` is the reference
-    where the duel has no king, and None where it has no opponent."""
+    where the duel has no king, and None where it has no opponent. `answers` are the ids of both answers, `calls` those
+    of the calls that made them."""
 
     history: Sequence[Message]
     tools: str
@@ -38,6 +39,8 @@ class DuelTexts(NamedTuple):
     king: AnsweredSide | None
     source: str
     row_offset: int
+    answers: tuple[int, int | None]
+    calls: tuple[int | None, int | None]
 
     @property
     def conversation(self) -> str:
@@ -55,6 +58,7 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
         "prompt__text__at",
         "prompt__source",
         "prompt__row_offset",
+        *("challenger_id", "king_id", "challenger__call_id", "king__call_id"),
         *_side_columns("challenger"),
     ]
     if kings:
@@ -71,12 +75,11 @@ def read_duel_texts(sample_ids: Sequence[int], *, kings: bool) -> Iterator[DuelT
             if row is None:
                 yield None
                 continue
-            _, session, at, source, offset, *sides = row
-            shared = texts[session]
-            king = _king_or_reference(*sides[3:]) if kings else None
-            yield DuelTexts(
-                shared.messages[:at], shared.tools, shared.prompt_sha256(at), _side(*sides[:3]), king, source, offset
-            )
+            _, session, at, source, offset = row[:5]
+            shared, challenger = texts[session], _side(*row[9:12])
+            king = _king_or_reference(*row[12:]) if kings else None
+            history, sha256 = shared.messages[:at], shared.prompt_sha256(at)
+            yield DuelTexts(history, shared.tools, sha256, challenger, king, source, offset, row[5:7], row[7:9])
 
 
 def _side_columns(side: str) -> list[str | Combinable]:

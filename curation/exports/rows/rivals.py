@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -11,14 +10,9 @@ from curation.review.imports.write import MODEL
 from curation.samples.models import SampleStatus
 from curation.web.ids import IdList, KeyList
 
-# A prompt by its id; of an imported answer by the history that it follows, because each row has a prompt of its own.
-PromptKey = int | str
-
-
-class Answering(NamedTuple):
-    sample_id: int
-    project_id: int
-    prompt: PromptKey
+# A project's prompt by its id; of an imported answer by the history that it follows, because each row has a prompt of
+# its own.
+PromptKey = tuple[int, int | str]
 
 
 def has_approved_rival() -> Exists:
@@ -44,23 +38,23 @@ def _answering_the_same(sample_ids: Sequence[int], which: Q) -> dict[int, list[i
     own = _answering(Q(sample_id__in=IdList(sample_ids)))
     if not own:
         return {}
-    ids = sorted({answer.prompt for answer in own if isinstance(answer.prompt, int)})
-    keys = sorted({answer.prompt for answer in own if isinstance(answer.prompt, str)})
+    ids = sorted({prompt for _, (_, prompt) in own if isinstance(prompt, int)})
+    keys = sorted({prompt for _, (_, prompt) in own if isinstance(prompt, str)})
     # Not as one condition: an index finds each of them, and none finds both.
     same = _answering(Q(prompt_id__in=IdList(ids)) & which) if ids else []
     if keys:
         same += _answering(Q(challenger__model=MODEL, challenger__fingerprint__in=KeyList(keys)) & which)
-    others: dict[tuple[int, PromptKey], list[int]] = defaultdict(list)
-    for answer in same:
-        others[answer[1:]].append(answer.sample_id)
-    found = {answer.sample_id: [pk for pk in others[answer[1:]] if pk != answer.sample_id] for answer in own}
+    others: dict[PromptKey, list[int]] = defaultdict(list)
+    for sample_id, prompt in same:
+        others[prompt].append(sample_id)
+    found = {sample_id: [pk for pk in others[prompt] if pk != sample_id] for sample_id, prompt in own}
     return {pk: rivals for pk, rivals in found.items() if rivals}
 
 
-def _answering(which: Q) -> list[Answering]:
+def _answering(which: Q) -> list[tuple[int, PromptKey]]:
     duels = Duel.objects.filter(which).order_by("sample_id")
     columns = duels.values_list("sample_id", "project_id", "prompt_id", "challenger__model", "challenger__fingerprint")
     return [
-        Answering(sample_id, project, fingerprint if model == MODEL else prompt)
+        (sample_id, (project, fingerprint if model == MODEL else prompt))
         for sample_id, project, prompt, model, fingerprint in columns
     ]

@@ -1,6 +1,5 @@
 """Keep secrets and personal data out of the rows of one sample: cleared by a person, masked, or not exported."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,9 +14,8 @@ from curation.review.decisions.outcome import AnsweredSide, Approval
 from curation.review.models import Clearance
 from curation.samples.scans import text_sha256
 from curation.web.ids import IdList
-from judging.scan.mask import Masks, without_numbers
 from judging.scan.rules import CONTROL, PII, SECRET, Kind
-from judging.scan.scan import ScanFinding, rule_set_version, scan, texts_of
+from judging.scan.scan import Masks, ScanFinding, rule_set_version, scan, texts_of, without_numbers
 
 T = TypeVar("T")
 ACTIONS = KEPT_OUT, MASKED, CLEARED, WARNED = "kept_out", "masked", "cleared", "warned"
@@ -34,7 +32,7 @@ class Screen:
 
     scan: Scan
     cleared: Cleared
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
     masks: Masks = field(default_factory=Masks)
     found: dict[str, tuple[ScanFinding, ...]] = field(default_factory=dict)
 
@@ -58,7 +56,8 @@ class Screen:
 
         def without_findings(text: str) -> str:
             findings = _scan_name(text)
-            self.counts.update((finding.rule, MASKED) for finding in findings)
+            for finding in findings:
+                self._count(finding, MASKED)
             return self.masks.apply(text, findings, lambda _: True) if findings else text
 
         return cast(T, _mapped(value, without_findings))
@@ -71,7 +70,7 @@ class Screen:
             for text in texts:
                 for finding in self.findings(text):
                     action = self._action(text, finding, is_said=is_said)
-                    self.counts[finding.rule, action] += 1
+                    self._count(finding, action)
                     if action == KEPT_OUT:
                         kinds.add(finding.kind)
         return next((REASONS[kind] for kind in REASONS if kind in kinds), None)
@@ -111,6 +110,9 @@ class Screen:
         if sides[0] == sides[1]:  # they differed only in masked text
             return SkipReason.IDENTICAL
         return found._replace(prompt=prompt, chosen=chosen, rejected=rejected)
+
+    def _count(self, finding: ScanFinding, action: str) -> None:
+        self.counts[finding.rule, action] = self.counts.get((finding.rule, action), 0) + 1
 
     def _action(self, text: str, finding: ScanFinding, *, is_said: bool) -> str:
         if (finding.rule, text_sha256(text[finding.start : finding.end])) in self.cleared:

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
+from curation.exports.formats.row import Preference
 from curation.exports.rows.messages import BadHistory, ExportedMessage, conversation
 from curation.exports.rows.queries import ExportedRollout, PairKey, RejectedSide, read_rejected_sides
 from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_reason
@@ -27,12 +28,6 @@ _APPROVED, _INFRA = SampleStatus.APPROVED.value, Outcome.INFRA_ERROR.value
 _CORRECT = ProcessLabel.CORRECT.value
 _BY_MACHINE = frozenset(outcome.value for outcome in BY_MACHINE)
 _NEVER_NEGATIVE = frozenset(outcome.value for outcome in NEVER_NEGATIVE)
-
-
-class SessionPreference(NamedTuple):
-    prompt: list[ExportedMessage]
-    chosen: list[ExportedMessage]
-    rejected: list[ExportedMessage]
 
 
 def rollout_reason(rollout: ExportedRollout, *, rejected: bool = False) -> SkipReason | None:
@@ -201,7 +196,7 @@ class Rivals:
             return bad.reason
 
 
-def preference(chosen: SessionTexts, rival: Rival) -> SessionPreference | SkipReason:
+def preference(chosen: SessionTexts, rival: Rival) -> Preference | SkipReason:
     """Return the pair as messages, or why it makes no preference. The sides must first differ in a step of the agent,
     at `at` or, of whole trajectories, later.
 
@@ -220,5 +215,6 @@ def preference(chosen: SessionTexts, rival: Rival) -> SessionPreference | SkipRe
     end = len(chosen.recorded.steps) if whole else at + 1
     if not chosen.is_learned(at, end):
         return SkipReason.NOT_LEARNED
-    sides = (chosen.side(at, whole=whole), rejected.side(at, whole=whole))
-    return SessionPreference(chosen.messages[: chosen.first_of(at)], *sides)
+    prompt = chosen.messages[: chosen.first_of(at)]
+    sides = chosen.side(at, whole=whole), rejected.side(at, whole=whole)
+    return Preference("scenarios", prompt, *sides, str(rival.pair_id))

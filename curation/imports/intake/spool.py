@@ -24,7 +24,7 @@ from django.dispatch import receiver
 
 from curation.imports.intake.log_records import LogRecord, whole_calls
 from curation.imports.kinds import ImportParams
-from curation.imports.sources.stored import store_upload
+from curation.imports.sources.stored import listed, store_upload
 from curation.projects.models import Project
 from curation.projects.removal.erase import delete_folder, pre_erase
 from curation.runs.launch import launch
@@ -56,7 +56,7 @@ def import_pulled(run: Run, kind: str, options: Mapping[str, object]) -> list[Ru
     """Launch the import of all rows that a run has stored, in the caller's transaction: of more than one upload may
     have, several imports."""
     folder = _pulled(run)
-    keys = [f"{folder}/{name}" for name in sorted(_listed(folder)[1])]
+    keys = [f"{folder}/{name}" for name in sorted(listed(folder)[1])]
     runs: list[Run] = []
     while keys:
         with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR, suffix=".jsonl") as joined:
@@ -75,8 +75,8 @@ def import_batches() -> list[Run]:
     """Launch an import for each project and sender with stored batches."""
     return [
         run
-        for project_id in _listed(SPOOL)[0]
-        for user_id in _listed(f"{SPOOL}/{project_id}")[0]
+        for project_id in listed(SPOOL)[0]
+        for user_id in listed(f"{SPOOL}/{project_id}")[0]
         if (run := _import(int(project_id), int(user_id)))
     ]
 
@@ -96,7 +96,7 @@ def _import(project_id: int, user_id: int) -> Run | None:
         project = Project.objects.select_for_update(no_key=True).filter(pk=project_id).first()
         if project is None or project.archived_at or project.deleting_at:
             return None
-        keys = [f"{folder}/{name}" for name in sorted(_listed(folder)[1])]
+        keys = [f"{folder}/{name}" for name in sorted(listed(folder)[1])]
         with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR, suffix=".jsonl") as joined:
             taken = _join_spans([key for key in keys if key.endswith(SPANS)][:MOST_BATCHES], joined)
             taken |= _join_records([key for key in keys if key.endswith(RECORDS)][:MOST_BATCHES], joined)
@@ -162,10 +162,3 @@ def _delete(taken: Mapping[str, list[bytes]]) -> None:
         if waiting:
             _save(key.rpartition("/")[0], _time_of(key), RECORDS, waiting)
         default_storage.delete(key)
-
-
-def _listed(folder: str) -> tuple[list[str], list[str]]:
-    try:
-        return default_storage.listdir(folder)
-    except FileNotFoundError:
-        return [], []

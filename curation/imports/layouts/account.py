@@ -100,6 +100,18 @@ class Fields(Mapping[str, Any]):
             self.take(name, words.get(name, "metadata"))
         return {name: self._row[name] for name in left if name not in words}
 
+    def inside(self, name: str, becomes: str) -> "Fields":
+        """Take an object, and return its fields. Their places are in the same account."""
+        inner = Fields(self.take(name, becomes) or {}, f"{self.path}{name}.")
+        inner._became = self._became
+        return inner
+
+    def ignore_rest(self, inner: Mapping[str, Any], known: Collection[str], path: str) -> None:
+        """Account for the fields of an object in a field that nothing is read from."""
+        for name, value in inner.items():
+            if name not in known and value not in EMPTY:
+                self.became(f"{path}.{name}", IGNORED)
+
     def became(self, path: str, becomes: str) -> None:
         """Account for a field inside another one by its path: `messages.3.name` is the field `messages[].name`."""
         self._became[self.path + _INDEX.sub("[]", path), becomes] = None
@@ -127,6 +139,9 @@ class Fields(Mapping[str, Any]):
         return account
 
     # Those of the row itself, which are ten times as fast as what `Mapping` makes of the others.
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._row.get(name, default)
+
     def keys(self) -> KeysView[str]:
         return self._row.keys()
 

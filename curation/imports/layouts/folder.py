@@ -44,7 +44,7 @@ from curation.imports.layouts.images import Beside
 from curation.imports.layouts.messages.frameworks import is_event
 from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.rows.envelopes import rows_in
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, repo_of
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome
 from curation.imports.sources.array import split_array
 from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import BOM, Raw, decode, split_lines
@@ -252,21 +252,14 @@ class DocumentFolder:
         elif agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
-            files.became[files.main] = GroupKind.EVENTS
-            with self.open(name) as file:
-                events = _all_values(split_lines(file, START, self.longest), name, self.longest)
-            yield self._document(name, {"events": events})
+            yield self._document(name, {"events": self._whole(files, files.main, GroupKind.EVENTS)})
         elif head and chat_logs.is_gemini_head(head[0]):
-            files.became[files.main] = chat_logs.GEMINI
-            with self.open(name) as file:
-                lines = _all_values(split_lines(file, START, self.longest), name, self.longest)
+            lines = self._whole(files, files.main, chat_logs.GEMINI)
             yield self._document(name, chat_logs.gemini_session(lines))
         elif head and pi.is_head(head[0]):
             yield self._read(name, pi.read, self._session_lines(files, files.main, pi.NAME))
         elif len(head) > 1 and all(map(_is_message, head[1:])):
-            files.became[files.main] = "messages"
-            with self.open(name) as file:
-                first, *rest = _all_values(split_lines(file, START, self.longest), name, self.longest)
+            first, *rest = self._whole(files, files.main, "messages")
             about = {} if _is_message(first) else first
             messages = rest if about else [first, *rest]
             session = {**about, "extension_data": {}, "conversation": messages}
@@ -299,12 +292,15 @@ class DocumentFolder:
 
     def _session_lines(self, files: Files, name: str, becomes: str) -> list[Json]:
         """Return the lines of one session that are objects. The place of characters that were replaced is kept."""
-        files.became[name] = becomes
-        with self.open(files.root + name) as file:
-            lines = _all_values(split_lines(file, START, self.longest), files.root + name, self.longest)
-        cleaned, replaced = clean(lines, "lines")
+        cleaned, replaced = clean(self._whole(files, name, becomes), "lines")
         files.replaced.extend(replaced)
         return cast(list[Json], cleaned)
+
+    def _whole(self, files: Files, name: str, becomes: str) -> list[Json]:
+        """Return the objects in the lines of a file that is one document. Raises `RowRefused`."""
+        files.became[name] = becomes
+        with self.open(files.root + name) as file:
+            return _all_values(split_lines(file, START, self.longest), files.root + name, self.longest)
 
     def _traces(self, file: BinaryIO, name: str) -> Iterator[Document]:
         """Read a file of spans: all together, or of a long file those of each trace, by where they are."""
@@ -394,9 +390,10 @@ class DocumentFolder:
         """Return the document with the instance that its file is named by, for sessions that name none."""
         if document.reading is None:
             return document
-        origin = SessionOrigin(instance, instance, instance, repo_of(instance), instance)
         sessions = [
-            one if one.origin.instance_id else replace(one, origin=replace(origin, attempt=one.origin.attempt))
+            one
+            if one.origin.instance_id
+            else replace(one, origin=SessionOrigin.of_instance(instance, one.origin.attempt, id=instance))
             for one in document.reading.sessions
         ]
         return replace(

@@ -27,6 +27,10 @@ class SessionOutcome(StrEnum):
     ERROR = "error"
     UNKNOWN = "unknown"
 
+    @classmethod
+    def of(cls, solved: object) -> "SessionOutcome":
+        return cls.SOLVED if solved else cls.FAILED
+
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
@@ -46,6 +50,11 @@ class SessionOrigin:
     repo: str = ""
     group: str = ""
     attempt: int | None = None
+
+    @classmethod
+    def of_instance(cls, instance: str, attempt: int | None = None, *, id: str = "") -> "SessionOrigin":
+        """The origin of a run at an instance of a benchmark, which is its task."""
+        return cls(id, instance, instance, repo_of(instance), instance, attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,10 @@ class SessionUsage:
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
+# Most rows of data say nothing of these.
+NO_USAGE, NO_VERDICT = SessionUsage(), VerifierResult()
+
+
 @dataclass(frozen=True, slots=True)
 class AgentSession:
     """One session of an agent, or one row of training data.
@@ -104,14 +117,14 @@ class AgentSession:
     endings: Sequence[Continuation] = ()
     label: bool | None = None
     origin: SessionOrigin = SessionOrigin()
-    verdict: VerifierResult = VerifierResult()
-    usage: SessionUsage = SessionUsage()
+    verdict: VerifierResult = NO_VERDICT
+    usage: SessionUsage = NO_USAGE
     metadata: Json = field(default_factory=dict)
     subagents: Sequence["AgentSession"] = ()
     document: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("name", "version", "model_name"):
+        for name in ("name", "version", "model_name") if self.agent else ():
             if not isinstance(self.agent.get(name, ""), str | None):
                 raise RowRefused(f"{name} of the agent is {str(self.agent[name])[:60]}, not a text")
         if not isinstance(self.tools, list) or not all(isinstance(tool, dict) for tool in self.tools):
@@ -129,6 +142,13 @@ class AgentSession:
             for position, step in enumerate(self.steps)
             if step["source"] == "agent" and not step.get("is_copied_context")
         ]
+
+
+def agent_of(name: object, version: object = "", model: object = "", tools: Sequence[Json] = ()) -> Json:
+    """Return the fields of an agent, without a model or tools that are not known."""
+    agent: Json = {"name": name, "version": version or "unknown"}
+    agent |= {"model_name": model} if model else {}
+    return agent | ({"tool_definitions": tools} if tools else {})
 
 
 # `owner__name-123` of SWE-bench, with `_4` after it where one task has several runs …

@@ -1,15 +1,12 @@
 """REST calls of imports: a form with a `file`, or JSON with a `source`."""
 
-from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema, Status
-from pydantic import Field
+from ninja import Router, Status
 
 from curation.imports.kinds import ImportParams
-from curation.imports.pages.preview import RowErrorOut, ShownOut, preview
-from curation.imports.pages.recognise import RecognisedOut
+from curation.imports.pages.preview import PreviewOut, preview
 from curation.imports.sources.stored import store_upload
 from curation.projects.access import enter
 from curation.projects.models import Project, Scope
@@ -39,33 +36,6 @@ def _body(title: str, *needed: str) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-class FieldOut(Schema):
-    field: str = Field(examples=["resolved"])
-    rows: int = Field(examples=[100], description="The rows that have the field.")
-    becomes: str = Field(examples=["reward.resolved"], description="What it becomes, `metadata`, or `ignored`.")
-
-
-class PreviewOut(Schema):
-    """Send `upload` to `POST …/imports` instead of the file itself."""
-
-    upload: str | None
-    kind: str = Field(examples=["turns"])
-    title: str = Field(examples=["Agent turns"])
-    kinds: list[RecognisedOut] = Field(description="The kinds that can import any of these rows, the best first.")
-    format: str = Field(examples=["JSON lines"])
-    layout: str = Field(examples=["chat rows (messages)"])
-    columns: list[str] = Field(examples=[["instance_id", "messages"]])
-    unit: str = Field(examples=["turns"])
-    read: int = Field(examples=[100], description="Rows that were read.")
-    rows: int | None = Field(examples=[5000], description="Null where only the beginning of a web source was fetched.")
-    units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
-    shown: list[ShownOut] = Field(description="Up to three units of each of the first three rows.")
-    account: list[FieldOut] = Field(description="What becomes of each field of the rows that were read.")
-    roles: list[str] = Field(examples=[["environment"]], description="Roles that need a mapping.")
-    outcomes: list[str] = Field(examples=[["PASS"]], description="Values of the mapped outcome that need a mapping.")
-    errors: list[RowErrorOut]
-
-
 @router.post(
     "/projects/{slug}/imports",
     response={202: RunOut},
@@ -88,12 +58,11 @@ def create_import(request: HttpRequest, response: HttpResponse, slug: str) -> St
     openapi_extra=_body("ImportPreviewParams"),
     summary="Preview a source before you import it",
 )
-def preview_import(request: HttpRequest, slug: str) -> dict[str, object]:
+def preview_import(request: HttpRequest, slug: str) -> PreviewOut:
     """Without a `kind` the rows tell it. If several kinds fit equally well, the answer is a 422 that names them."""
     access = enter(request, slug, Scope.RUN)
     params = _read_params(request, access.project, kind="")
-    found = preview(project=access.project, params=params)
-    return {"upload": params.upload or None, **asdict(found)}
+    return preview(project=access.project, params=params)
 
 
 def _read_params(request: HttpRequest, project: Project, **defaults: object) -> ImportParams:

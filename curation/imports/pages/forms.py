@@ -142,10 +142,8 @@ class ImportForm(ProblemForm):
         options = {name: value for name in SAMPLING if (value := given.get(name)) is not None}
         known = import_kind(kind).options.model_fields if kind else ()
         options |= {name: value for name in OWN if name in known and (value := given.get(name))}
-        return options | {name: value for name in ("mapping", "tools") if (value := self._given(name))}
-
-    def _given(self, name: str) -> Any:
-        return self.given_mapping() if name == "mapping" else self.cleaned_data.get(name)
+        more = {"mapping": self.given_mapping(), "tools": given.get("tools")}
+        return options | {name: value for name, value in more.items() if value}
 
     def given_mapping(self) -> dict[str, Any] | str:
         """The mapping of the inputs, or the name of a saved one that was chosen after they were shown."""

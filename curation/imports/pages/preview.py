@@ -3,10 +3,8 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from pydantic import Field
@@ -19,7 +17,7 @@ from curation.imports.pages.recognise import RecognisedOut, choose_kind, recogni
 from curation.imports.row_kinds import import_kind, import_kinds, with_saved_mapping
 from curation.imports.sources.allowed_sources import locate
 from curation.imports.sources.download import fetch
-from curation.imports.sources.open import Opened, open_path, open_remote, open_stored
+from curation.imports.sources.open import Opened, open_in_place, open_path, open_stored
 from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
 from curation.projects.models import Project
 from curation.web.problems import Invalid
@@ -47,32 +45,36 @@ class RowErrorOut:
     reason: str = Field(examples=["not JSON: unexpected end of data"])
 
 
-@dataclass(frozen=True, slots=True)
-class ImportPreview:
-    """`kind` is the kind that reads the rows, `kinds` all that can read any of them. `read` is how many rows were read,
-    `rows` how many the source has, None where only its beginning was fetched. `units` is an estimate from the rows that
-    were read, without sampling. `shown` are up to three units of each of the first three rows. `account` says what
-    becomes of each field of these rows. `roles` and `outcomes` are words in them that no layout knows: a
-    mapping says their meaning."""
-
-    kind: str
-    title: str
-    kinds: list[RecognisedOut]
-    format: str
-    layout: str
-    columns: list[str]
-    unit: str
-    read: int
-    rows: int | None
-    units: int | None
-    shown: list[ShownOut]
-    account: list[dict[str, Any]]
-    roles: list[str]
-    outcomes: list[str]
-    errors: list[RowErrorOut]
+@out
+class FieldOut:
+    field: str = Field(examples=["resolved"])
+    rows: int = Field(examples=[100], description="The rows that have the field.")
+    becomes: str = Field(examples=["reward.resolved"], description="What it becomes, `metadata`, or `ignored`.")
 
 
-def preview(*, project: Project, params: ImportParams) -> ImportPreview:
+@out
+class PreviewOut:
+    """Send `upload` to `POST …/imports` instead of the file itself."""
+
+    upload: str | None
+    kind: str = Field(examples=["turns"])
+    title: str = Field(examples=["Agent turns"])
+    kinds: list[RecognisedOut] = Field(description="The kinds that can import any of these rows, the best first.")
+    format: str = Field(examples=["JSON lines"])
+    layout: str = Field(examples=["chat rows (messages)"])
+    columns: list[str] = Field(examples=[["instance_id", "messages"]])
+    unit: str = Field(examples=["turns"])
+    read: int = Field(examples=[100], description="Rows that were read.")
+    rows: int | None = Field(examples=[5000], description="Null where only the beginning of a web source was fetched.")
+    units: int | None = Field(examples=[61250], description="An estimate, without sampling.")
+    shown: list[ShownOut] = Field(description="Up to three units of each of the first three rows.")
+    account: list[FieldOut] = Field(description="What becomes of each field of the rows that were read.")
+    roles: list[str] = Field(examples=[["environment"]], description="Roles that need a mapping.")
+    outcomes: list[str] = Field(examples=[["PASS"]], description="Values of the mapped outcome that need a mapping.")
+    errors: list[RowErrorOut] = Field()
+
+
+def preview(*, project: Project, params: ImportParams) -> PreviewOut:
     """The rows tell a kind that is empty. Raises `Invalid` if the source cannot be read, or as `choose_kind`."""
     if not params.kind:
         check_source(project, params)
@@ -121,7 +123,7 @@ def _reader(params: ImportParams, source: Opened) -> SourceReader:
 
 def _look(
     project: Project, params: ImportParams, reader: SourceReader, whole: bool, rows: Sequence[SourceRow | BadRow]
-) -> ImportPreview:
+) -> PreviewOut:
     kind = import_kind(params.kind).of(project)
     options = kind.read_options(params.options, project)
     columns: dict[str, None] = {}
@@ -155,7 +157,8 @@ def _look(
             shown += [ShownOut(*line) for line in lines[:SHOWN]]
     # A source that ended within the first rows needs no count.
     total = (len(rows) if len(rows) < ROWS else reader.count()) if whole else None
-    return ImportPreview(
+    return PreviewOut(
+        upload=params.upload or None,
         kind=kind.name,
         title=kind.title,
         kinds=recognise(project, rows, params.options),
@@ -167,7 +170,7 @@ def _look(
         rows=total,
         units=None if total is None else round(units * total / max(1, len(rows))),
         shown=shown,
-        account=account.entries(),
+        account=[FieldOut(**entry) for entry in account.entries()],
         roles=list(roles)[:MOST_WORDS],
         outcomes=list(outcomes)[:MOST_WORDS],
         errors=errors,
@@ -181,11 +184,8 @@ def _opened(params: ImportParams) -> Iterator[tuple[Opened, bool]]:
             yield source, True
         return
     located = locate(params.source)
-    if located.path is not None:
-        with open_path(located.path) as source:
-            yield source, True
-    elif located.remote:
-        with open_remote(located.remote) as source:
+    if not located.url:
+        with open_in_place(located) as source:
             yield source, True
     else:
         with tempfile.NamedTemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR) as file:

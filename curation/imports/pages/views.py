@@ -1,14 +1,17 @@
-"""The import page: choose a file or source, preview it, then start the run."""
+"""The import page: choose a file or source, preview it, map its fields, then start the run."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from curation.imports.layouts.rows.mapping import RowMapping
+from curation.imports.layouts.rows.mapping import MEANINGS, REWARD, RowMapping
+from curation.imports.layouts.session import SessionOutcome
 from curation.imports.mappings import mappings
 from curation.imports.pages.forms import ImportForm, again_from
-from curation.imports.pages.mapping import mapping_inputs
-from curation.imports.pages.preview import ImportPreview, preview, recognised_kind
+from curation.imports.pages.preview import PreviewOut, preview, recognised_kind
 from curation.imports.row_kinds import is_mapped
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
@@ -24,6 +27,27 @@ LISTS = {
     "eval_rows": ("Held-out splits", "split-list"),
     "trajectories": ("Trajectories", "trajectory-list"),
 }
+
+Choices = Sequence[tuple[str, str]]
+ROLES: Choices = [
+    ("", "choose"),
+    *((role, role) for role in ("system", "user", "agent", "tool")),
+    ("call", "tool call"),
+    ("ignored", "ignored"),
+]
+OUTCOMES: Choices = [("", "choose"), *((outcome.value, outcome.value) for outcome in SessionOutcome)]
+
+
+@dataclass(frozen=True, slots=True)
+class MappingInput:
+    """An input: what it is about, its value and the values that it offers. `rows` and `becomes` are of a field that
+    the rows have."""
+
+    about: str
+    value: str
+    choices: Choices
+    rows: int | None = None
+    becomes: str = ""
 
 
 @project_page(Scope.RUN, "GET", "POST")
@@ -80,10 +104,35 @@ def import_new(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "imports/new.html", {**context, "form": form}, status=form.status)
 
 
-def _mapping_context(preview: ImportPreview | None, mapping: RowMapping) -> dict[str, object]:
-    inputs = mapping_inputs(preview, mapping)
+def _mapping_context(preview: PreviewOut | None, mapping: RowMapping) -> dict[str, object]:
+    """Return the inputs of a mapping. `inside` are entries of the account that cannot be mapped: for fields in lists,
+    and for what is no field, such as `(images)`."""
+    account = preview.account if preview else []
+    fixed = [entry for entry in account if "[]" in entry.field or entry.field.startswith("(")]
+    own = [entry for entry in account if entry not in fixed]
+    rows = {entry.field: entry.rows for entry in own}
+    names = dict.fromkeys([*rows, *(preview.columns if preview else ()), *mapping.columns])
+    fields = []
+    for name in names:
+        value = mapping.columns.get(name, "")
+        read = ", ".join(entry.becomes for entry in own if entry.field == name)
+        fields.append(MappingInput(name, value, list(_meanings(name, value)), rows.get(name), read))
+    roles = dict.fromkeys([*(preview.roles if preview else ()), *mapping.roles])
+    outcomes = dict.fromkeys([*(preview.outcomes if preview else ()), *mapping.outcomes])
+    speakers = [MappingInput(word, mapping.roles.get(word, ""), ROLES) for word in roles]
+    ends = [MappingInput(word, mapping.outcomes.get(word, ""), OUTCOMES) for word in outcomes]
     words = [
-        (inputs.roles, "role", "Who speaks in these roles?"),
-        (inputs.outcomes, "outcome", "How did runs with these values end?"),
+        (speakers, "role", "Who speaks in these roles?"),
+        (ends, "outcome", "How did runs with these values end?"),
     ]
-    return {"mapping": inputs, "mapping_words": words}
+    return {"mapping": {"fields": fields, "inside": fixed}, "mapping_words": words}
+
+
+def _meanings(name: str, value: str) -> Iterator[tuple[str, str]]:
+    """Yield the meanings of a column. A reward has the last part of its path as its name."""
+    yield "", "as read"
+    for meaning in MEANINGS:
+        yield meaning, meaning.replace("_", " ")
+    reward = value if value.startswith(REWARD) else REWARD + name.rpartition(".")[2]
+    yield reward, reward.replace(".", " ", 1)
+    yield from (("metadata", "metadata"), ("ignored", "ignored"))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from curation.imports.sources.rows import SourcePosition
+from curation.imports.sources.rows import SourcePosition, too_long
 from curation.imports.sources.text_rows import BOM, Raw
 
 CHUNK = 256 * 1024
@@ -72,16 +72,14 @@ class _Cutter:
             self._parts.append(part)
 
     def _cut(self, end: int) -> Iterator[Raw]:
-        text, too_long = b"".join(self._parts).strip(), self._length > self._longest
+        text, is_too_long = b"".join(self._parts).strip(), self._length > self._longest
         self._parts.clear()
         self._length = 0
-        if self.over and not text and not too_long:
+        if self.over and not text and not is_too_long:
             return  # the bracket after the last record, or an empty array
-        refusal = ""
-        if too_long:
-            refusal = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one record)"
-        elif not text:
-            refusal = "no record between two commas"
+        refusal = "" if text else "no record between two commas"
+        if is_too_long:
+            refusal = too_long(self._longest, "record")
         yield Raw(self.offset, b"" if refusal else text, SourcePosition(self.offset + 1, end), refusal)
         self.offset += 1
 

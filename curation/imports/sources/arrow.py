@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from curation.imports.sources.parquet import BLOCK_BYTES, MEMORY, connect_empty, first_line
-from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow, too_long
 from curation.imports.sources.text_rows import Raw, decode
 
 FILE = b"ARROW1"
@@ -60,8 +60,7 @@ class ArrowReader:
             for at, (text,) in enumerate(found, offset + low):
                 after = SourcePosition(at + 1)
                 if text is None:
-                    reason = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
-                    yield BadRow(at, reason, after)
+                    yield BadRow(at, too_long(self._longest), after)
                 else:
                     yield decode(Raw(at, text.encode(), after))
 

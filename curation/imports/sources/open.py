@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -21,7 +21,7 @@ from backports import zstd
 from django.conf import settings
 from django.core.files.storage import default_storage
 
-from curation.imports.sources.allowed_sources import duckdb_secret
+from curation.imports.sources.allowed_sources import Located, duckdb_secret
 from curation.imports.sources.archive import UnpackLimit, ZipReader
 from curation.imports.sources.array import split_array
 from curation.imports.sources.csv_rows import DELIMITERS, csv_splitter, delimiter_of
@@ -114,6 +114,11 @@ def open_path(path: Path) -> Iterator[Opened]:
         raise SourceError(f"{path.name} cannot be opened: {error.strerror}") from None
     with file, _open(file, path, path.name) as opened:
         yield opened
+
+
+def open_in_place(located: Located) -> AbstractContextManager[Opened]:
+    """Open a source that is not on the web."""
+    return open_path(located.path) if located.path is not None else open_remote(located.remote)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from curation.imports.sources.archive import UnpackLimit
-from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
+from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow, too_long
 from curation.imports.sources.text_rows import Raw, decode
 
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -120,7 +120,11 @@ class ParquetReader:
     def _decoded(self, start: int, values: list[tuple[int, str | None]]) -> Iterator[SourceRow | BadRow]:
         for offset, (size, text) in enumerate(values, start):
             self._limit.add(int(size))
-            yield self._too_long(offset) if text is None else decode(Raw(offset, text.encode(), self._after(offset)))
+            after = self._after(offset)
+            if text is None:
+                yield BadRow(offset, too_long(self._longest), after)
+            else:
+                yield decode(Raw(offset, text.encode(), after))
 
     def _huge_row(self, offset: int) -> BadRow:
         self._huge += 1
@@ -129,10 +133,6 @@ class ParquetReader:
         return BadRow(
             offset, f"needs more than {MEMORY} of memory (the server's limit for one row)", self._after(offset)
         )
-
-    def _too_long(self, offset: int) -> BadRow:
-        reason = f"longer than {self._longest // 1024 // 1024} MB (the server's limit for one row)"
-        return BadRow(offset, reason, self._after(offset))
 
     def _after(self, offset: int) -> SourcePosition:
         return SourcePosition(offset + 1, self._limit.counted)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class RowRefused(Exception):
@@ -13,8 +13,7 @@ class SourceError(Exception):
     """The source as a whole cannot be read: missing, of an unknown format, or without a needed extension."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
+class SourcePosition(NamedTuple):
     """Where to continue: `offset` is the number of the next row from 0, `byte` its position in a text source."""
 
     offset: int = 0
@@ -39,6 +38,11 @@ class BadRow:
     reason: str
     after: SourcePosition
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+
+def too_long(longest: int, noun: str = "row") -> str:
+    """Return the reason of a row of more than `longest` bytes."""
+    return f"longer than {longest // 1024 // 1024} MB (the server's limit for one {noun})"
 
 
 class SourceReader(Protocol):

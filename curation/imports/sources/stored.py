@@ -69,5 +69,13 @@ def hold_uploads(project_id: int) -> None:
     Project.objects.select_for_update(no_key=True).filter(pk=project_id).values_list("pk").first()
 
 
+def listed(folder: str) -> tuple[list[str], list[str]]:
+    """Return the folders and the files in a folder of the storage; none of one that does not exist."""
+    try:
+        return default_storage.listdir(folder)
+    except FileNotFoundError:
+        return [], []
+
+
 def _folder(project_id: int) -> str:
     return f"{UPLOADS}{project_id}/"

@@ -9,7 +9,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils import timezone
 
-from curation.imports.sources.stored import UPLOADS, hold_uploads
+from curation.imports.sources.stored import UPLOADS, hold_uploads, listed
 from curation.runs.models import Item, Run
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def _delete(project_id: int, key: str) -> bool:
             return False
         default_storage.delete(key)
     folder = key.rpartition("/")[0]
-    if not any(_listed(folder)):
+    if not any(listed(folder)):
         default_storage.delete(folder)
     return True
 
@@ -60,7 +60,7 @@ def _keys_in(value: object) -> Iterator[str]:
 
 def _old_files(folder: str) -> Iterator[str]:
     before = timezone.now() - timedelta(days=settings.KEEP_UPLOADS_DAYS)
-    for name in _listed(folder)[1]:
+    for name in listed(folder)[1]:
         key = f"{folder}/{name}"
         try:
             if default_storage.get_modified_time(key) < before:
@@ -70,11 +70,4 @@ def _old_files(folder: str) -> Iterator[str]:
 
 
 def _folders(folder: str) -> list[str]:
-    return _listed(folder)[0]
-
-
-def _listed(folder: str) -> tuple[list[str], list[str]]:
-    try:
-        return default_storage.listdir(folder)
-    except FileNotFoundError:
-        return [], []
+    return listed(folder)[0]

@@ -3,12 +3,11 @@
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import orjson
 
-from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow
+from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow, too_long
 from curation.web.text.storable import MOST_VALUES, has_many_values
 
 BOM = b"\xef\xbb\xbf"
@@ -18,8 +17,7 @@ REMEMBERED_EVERY = 256
 _SPEAKER = {"role", "from"}
 
 
-@dataclass(frozen=True, slots=True)
-class Raw:
+class Raw(NamedTuple):
     """The bytes of one record, or why it is refused; an empty text is a blank line."""
 
     offset: int
@@ -85,7 +83,7 @@ def split_lines(file: BinaryIO, start: SourcePosition, longest: int) -> Iterator
         refusal = ""
         if len(line.rstrip(b"\r\n")) > longest:
             byte += _skip_line(file, line)
-            line, refusal = b"", f"longer than {longest // 1024 // 1024} MB (the server's limit for one line)"
+            line, refusal = b"", too_long(longest, "line")
         after = SourcePosition(offset + 1, byte)
         text = (line.removeprefix(BOM) if offset == 0 else line).strip()
         yield Raw(offset, text, after, refusal)

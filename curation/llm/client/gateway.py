@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from dataclasses import fields
 from decimal import Decimal
 
 from curation.llm.client.completion import Completion, CompletionClient, CompletionRequest, EndpointTarget
@@ -10,24 +11,12 @@ from curation.llm.client.pricing import MILLION, cost_of
 from curation.llm.models import Endpoint
 
 PRICE_PLACES = Decimal("0.000001")
+_SAME = [field.name for field in fields(EndpointTarget) if field.name not in ("endpoint_id", "project")]
 
 
 def target_of(endpoint: Endpoint) -> EndpointTarget:
-    return EndpointTarget(
-        endpoint_id=endpoint.pk,
-        name=endpoint.name,
-        model=endpoint.model,
-        api_base=endpoint.api_base,
-        api_key_env=endpoint.api_key_env,
-        params=endpoint.params,
-        max_concurrency=endpoint.max_concurrency,
-        rpm=endpoint.rpm,
-        tpm=endpoint.tpm,
-        price_in=endpoint.price_in,
-        price_out=endpoint.price_out,
-        family=endpoint.family,
-        project=endpoint.project.slug,
-    )
+    same = {name: getattr(endpoint, name) for name in _SAME}
+    return EndpointTarget(endpoint_id=endpoint.pk, project=endpoint.project.slug, **same)
 
 
 class ScriptedClient:

@@ -125,7 +125,7 @@ class BeginOutage:
             now = database_seconds()
             if not pace.down_since:
                 pace.down_since, pace.down_reason, pace.probe_at = now, self.reason[:1000], 0.0
-            pace.probe_at = max(pace.probe_at, now + max(_probe_pause(pace, now), self.retry_after))
+            pace.probe_at = max(pace.probe_at, now + max(probe_pause(now - pace.down_since), self.retry_after))
             pace.save(update_fields=["down_since", "down_reason", "probe_at"])
             return _outage_of(pace, ahead=time.time() - now)
 
@@ -144,7 +144,7 @@ class TakeProbe:
             now = database_seconds()
             is_due = now >= pace.probe_at
             if is_due:
-                pace.probe_at = now + _probe_pause(pace, now)
+                pace.probe_at = now + probe_pause(now - pace.down_since)
                 pace.save(update_fields=["probe_at"])
             return is_due, _outage_of(pace, ahead=time.time() - now)
 
@@ -153,10 +153,6 @@ def _outage_of(pace: EndpointPace, *, ahead: float) -> Outage | None:
     if not pace.down_since:
         return None
     return Outage(pace.down_since + ahead, pace.probe_at + ahead, pace.down_reason)
-
-
-def _probe_pause(pace: EndpointPace, now: float) -> float:
-    return probe_pause(now - pace.down_since)
 
 
 def probe_pause(seconds: float) -> float:
@@ -189,8 +185,7 @@ def reserve(*, target: EndpointTarget, tokens: int) -> float:
     so that no minute has more than is allowed.
     """
     with transaction.atomic():
-        pace = _locked_pace(target.endpoint_id)
-        now = database_seconds()
+        pace, now = _locked_pace(target.endpoint_id), database_seconds()
         wait = max(0.0, pace.cooldown_until - now)
         if target.rpm:
             pace.requests_free_at, start = _leak(pace.requests_free_at, now, SLOWED_MINUTE / target.rpm)

@@ -3,7 +3,8 @@
 import re
 from decimal import Decimal
 
-from curation.llm.endpoints.address import BELOW, is_endpoint_name
+from django.urls.converters import StringConverter
+
 from curation.llm.endpoints.keys import VARIABLE, why_no_base_url, why_refused
 from curation.llm.endpoints.params import check_params, looks_secret
 from curation.llm.endpoints.schemas import EndpointIn
@@ -13,11 +14,19 @@ from curation.web.outbound.addresses import MODELS, refuse_private, url_parts
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
 
+# Pages and calls of an endpoint: `…/models/{name}/usage`.
+BELOW = ("apply-test", "delete", "edit", "line-up", "served", "test", "usage")
 MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(/[\w.:@+-]+)*", re.ASCII)
 WORDS_OF_NAME = (
     f"1 to 60 letters, digits and . _ : - /, first a letter or digit; no part after a slash is {', '.join(BELOW)}"
 )
 MAX_PRICE = Decimal(1_000_000)
+
+
+class EndpointName(StringConverter):
+    """A name in an address, which may have slashes, as in `Qwen/Qwen3-8B`. No later part of it is a word of `BELOW`."""
+
+    regex = rf"[A-Za-z0-9][\w.:-]*(?:/(?!(?:{'|'.join(BELOW)})(?:/|$))[A-Za-z0-9][\w.:-]*)*"
 
 
 def check_values(values: EndpointIn, project: Project) -> None:
@@ -97,7 +106,7 @@ def _wrong_fields(values: EndpointIn, project: Project) -> list[tuple[str, str]]
         if (given := getattr(values, path)) is not None and not 1 <= given <= high
     ]
     return [
-        ("name", "" if is_endpoint_name(values.name) else WORDS_OF_NAME),
+        ("name", "" if _is_name(values.name) else WORDS_OF_NAME),
         ("model", model),
         ("api_base", base),
         ("api_key_env", key),
@@ -105,6 +114,10 @@ def _wrong_fields(values: EndpointIn, project: Project) -> list[tuple[str, str]]
         *prices,
         *limits,
     ]
+
+
+def _is_name(given: str) -> bool:
+    return len(given) <= 60 and re.fullmatch(EndpointName.regex, given, re.ASCII) is not None
 
 
 def _is_price(given: Decimal | None) -> bool:

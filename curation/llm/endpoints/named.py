@@ -2,7 +2,7 @@
 
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.projects.settings.dependents import Dependent, MissingName
+from curation.projects.settings.dependents import Dependent, MissingOut
 from curation.projects.settings.document import ProjectSettings, model_names
 from curation.web.problems import NotFound
 
@@ -22,14 +22,14 @@ class NamedEndpoints(Dependent):
             "models": list(Endpoint.objects.filter(project=project).order_by("name").values_list("name", flat=True))
         }
 
-    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingName]:
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
         named = model_names(settings)
         known = set(
             Endpoint.objects.filter(project=project, name__in=[name for _, name in named]).values_list(
                 "name", flat=True
             )
         )
-        return [MissingName(path, f"{WORDS.get(path, 'model')} {name}") for path, name in named if name not in known]
+        return [MissingOut(path, f"{WORDS.get(path, 'model')} {name}") for path, name in named if name not in known]
 
 
 def endpoint_of(project: Project, name: str) -> Endpoint:

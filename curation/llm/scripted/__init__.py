@@ -6,9 +6,9 @@ plain rules, verdicts from simple heuristics on the judge's prompt.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from curation.llm.scripted.answers import challenger_answer, king_answer
-from curation.llm.scripted.cli import cli_answer
+from curation.llm.scripted.answers import challenger_answer, cli_answer, king_answer
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
 from curation.llm.scripted.leak_reader import is_reading, read_leaks
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
@@ -24,14 +24,6 @@ class UnknownScriptedModel(ValueError):
 
 
 @dataclass(frozen=True)
-class Utterance:
-    """The text of a scripted model and why it stopped: ``stop`` or ``length`` (cut off)."""
-
-    text: str
-    finish_reason: str = "stop"
-
-
-@dataclass(frozen=True)
 class ScriptedReply:
     """One reply. Token counts are estimates: characters ÷ 4, rounded up."""
 
@@ -41,69 +33,43 @@ class ScriptedReply:
     tokens_out: int
 
 
-Script = Callable[[Sequence[Mapping[str, object]], int, int], Utterance]
+Messages = Sequence[Mapping[str, object]]
+# Of messages, sample index and attempt: the text, or the text and why it stopped, `stop` or `length` (cut off).
+Script = Callable[[Messages, int, int], str | tuple[str, str]]
 
 
-def _king(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-    return Utterance(king_answer(messages, sample_index=sample_index, attempt=attempt))
-
-
-def _challenger(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-    return Utterance(challenger_answer(messages, sample_index=sample_index, attempt=attempt))
-
-
-def _last_user(messages: Sequence[Mapping[str, object]]) -> str:
+def _last_user(messages: Messages) -> str:
     return next((content_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
 
 
 def _judge(judge: Callable[[str, int], tuple[str, str]]) -> Script:
-    def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
+    def script(messages: Messages, sample_index: int, attempt: int) -> str | tuple[str, str]:
         prompt = _last_user(messages)
         if is_reading(prompt):
-            return Utterance(read_leaks(prompt))
+            return read_leaks(prompt)
         try:
-            text, finish_reason = judge(prompt, attempt)
+            return judge(prompt, attempt)
         except NothingToCompare as reason:  # a text without a verdict, as a model could write
-            return Utterance(str(reason))
-        return Utterance(text, finish_reason)
+            return str(reason)
 
     return script
 
 
-def _operator(operator: Callable[[Sequence[Mapping[str, object]], int], str]) -> Script:
-    def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-        return Utterance(operator(messages, sample_index))
-
-    return script
+def _operator(operator: Callable[[Messages, int], str]) -> Script:
+    return lambda messages, sample_index, attempt: operator(messages, sample_index)
 
 
-def _teacher(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-    return Utterance(teacher_reply(messages, sample_index=sample_index, attempt=attempt))
-
-
-def _leak_reader(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-    return Utterance(read_leaks(_last_user(messages)))
-
-
-def _broken(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-    return Utterance(RAW_TOOL_CALL)
-
-
-def _echo(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-    return Utterance(_last_user(messages))
-
-
-def _cli(model: str) -> Script:
-    def script(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> Utterance:
-        return Utterance(cli_answer(model, messages))
-
-    return script
+def _by_last_user(answer: Callable[[str], str]) -> Script:
+    return lambda messages, sample_index, attempt: answer(_last_user(messages))
 
 
 _MODELS: Mapping[str, tuple[Script, str]] = {
-    "king": (_king, "Gives the written answers to the demo's turns; otherwise looks at a file that the history names."),
+    "king": (
+        king_answer,
+        "Gives the written answers to the demo's turns; otherwise looks at a file that the history names.",
+    ),
     "challenger": (
-        _challenger,
+        challenger_answer,
         "Gives the demo's written answers (a few leak on purpose); otherwise uses what history and record share.",
     ),
     "judge-careful": (
@@ -119,9 +85,12 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
         _judge(rambling),
         "Judges like judge-careful, but about a third of its replies are prose or cut JSON.",
     ),
-    "leak-reader": (_leak_reader, "Finds sentences of the hidden record that an answer repeats in other words."),
+    "leak-reader": (
+        _by_last_user(read_leaks),
+        "Finds sentences of the hidden record that an answer repeats in other words.",
+    ),
     "teacher": (
-        _teacher,
+        teacher_reply,
         "Assembles a scenario for the requested combination from written parts; one in three is incomplete at first.",
     ),
     "operator-solver": (
@@ -138,12 +107,18 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
     "operator-sleeper": (_operator(sleeper), "Sleeps for an hour in every turn."),
     "operator-mumbler": (_operator(mumbler), "Only thinks aloud, without a command."),
     "base-cli": (
-        _cli("base"),
+        _by_last_user(partial(cli_answer, "base")),
         "Gives the weaker answers of a written table of AWS commands, with prose, fences and guessed flags.",
     ),
-    "tuned-cli": (_cli("tuned"), "Gives the better answers of the same table; aws help to an unknown prompt."),
-    "broken": (_broken, "Begins every answer with a raw tool-call token, so each is refused for its format."),
-    "echo": (_echo, "Repeats the last user message."),
+    "tuned-cli": (
+        _by_last_user(partial(cli_answer, "tuned")),
+        "Gives the better answers of the same table; aws help to an unknown prompt.",
+    ),
+    "broken": (
+        _by_last_user(lambda prompt: RAW_TOOL_CALL),
+        "Begins every answer with a raw tool-call token, so each is refused for its format.",
+    ),
+    "echo": (_by_last_user(str), "Repeats the last user message."),
 }
 
 SCRIPTED_MODELS: Mapping[str, str] = {name: sentence for name, (_, sentence) in _MODELS.items()}
@@ -153,9 +128,7 @@ def _tokens(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
-def reply(
-    name: str, messages: Sequence[Mapping[str, object]], *, sample_index: int = 0, attempt: int = 1
-) -> ScriptedReply:
+def reply(name: str, messages: Messages, *, sample_index: int = 0, attempt: int = 1) -> ScriptedReply:
     """Answer `messages` as the scripted model `name` (without ``scripted/``).
 
     The reply depends on the arguments alone. `sample_index` counts from 0, `attempt` from 1.
@@ -167,5 +140,6 @@ def reply(
         raise UnknownScriptedModel(f"no scripted model {name!r}; there are {', '.join(sorted(_MODELS))}")
     script, _ = _MODELS[name]
     said = script(messages, sample_index, attempt)
+    text, finish_reason = (said, "stop") if isinstance(said, str) else said
     tokens_in = _tokens(sum(len(content_of(message)) for message in messages))
-    return ScriptedReply(said.text, said.finish_reason, tokens_in, _tokens(len(said.text)))
+    return ScriptedReply(text, finish_reason, tokens_in, _tokens(len(text)))

@@ -1,4 +1,5 @@
-"""Scripted answers to an agent turn: the written one if there is one, else one derived from the history."""
+"""Scripted answers: to an agent turn the written one if there is one, else one derived from the history; in the static
+screen those of "base" and "tuned", from one written table."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,9 @@ from curation.llm.scripted.text import ANY_BLOCK, commands_of, identifiers_in, p
 from judging.messages import content_of
 
 WRITTEN = Path(__file__).with_name("answers.json")
+WRITTEN_CLI = Path(__file__).with_name("cli_answers.json")
+# The answers to any other prompt of the screen.
+UNKNOWN = {"base": "I am not sure which command fits.", "tuned": "aws help"}
 RECENT = 12_000  # characters of history that a derived answer looks at
 LEAKS_ONE_IN = 8
 REPEATS_ONE_IN = 3
@@ -40,11 +44,11 @@ def written_answers() -> Mapping[str, Mapping[str, str]]:
     return answers
 
 
-def king_answer(messages: Sequence[Mapping[str, object]], *, sample_index: int, attempt: int) -> str:
+def king_answer(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> str:
     return _written("king", messages, sample_index, attempt) or _derived(messages, "", sample_index)
 
 
-def challenger_answer(messages: Sequence[Mapping[str, object]], *, sample_index: int, attempt: int) -> str:
+def challenger_answer(messages: Sequence[Mapping[str, object]], sample_index: int, attempt: int) -> str:
     record = "\n".join(content_of(m) for m in messages if m.get("role") == "system")
     return _written("challenger", messages, sample_index, attempt) or _derived(messages, record, sample_index)
 
@@ -95,3 +99,14 @@ def _derived(messages: Sequence[Mapping[str, object]], record: str, sample_index
 
 def _answer(thought: str, command: str) -> str:
     return f"THOUGHT: {thought}\n\n```bash\n{command}\n```"
+
+
+@cache
+def cli_answers() -> Mapping[str, Mapping[str, str]]:
+    """Last user message → the answers of `base` and `tuned`."""
+    answers: Mapping[str, Mapping[str, str]] = json.loads(WRITTEN_CLI.read_text(encoding="utf-8"))
+    return answers
+
+
+def cli_answer(model: str, prompt: str) -> str:
+    return cli_answers().get(prompt, UNKNOWN)[model]

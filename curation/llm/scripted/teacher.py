@@ -31,7 +31,7 @@ def written_parts() -> Mapping[str, Any]:
     return {**parts, "task": tomllib.loads(TASKS.read_text(encoding="utf-8"))}
 
 
-def teacher_reply(messages: Messages, *, sample_index: int, attempt: int) -> str:
+def teacher_reply(messages: Messages, sample_index: int, attempt: int) -> str:
     """A bundle as JSON; the same request gets the same one."""
     prompts = [m for m in messages if m.get("role") != "assistant"]
     # Later messages may quote a bundle to repair; the combination was in the first one.

@@ -1,5 +1,3 @@
-from dataclasses import dataclass
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -19,14 +17,6 @@ from curation.projects.pages.forms import InstructionsForm
 from curation.projects.settings.pages import settings_context
 from curation.web.ids import number
 from curation.web.problems import Problem
-
-
-@dataclass(frozen=True, slots=True)
-class DiffLine:
-    """A line of a unified diff without its mark; `kind` is add, del, hunk or empty."""
-
-    kind: str
-    text: str
 
 
 @project_page(Scope.READ, "GET")
@@ -86,7 +76,8 @@ def instructions_restore(request: HttpRequest, access: Access, name: str) -> Htt
     return redirect("instructions", access.project.slug, name)
 
 
-def _diff(before: str, after: str) -> list[DiffLine]:
+def _diff(before: str, after: str) -> list[tuple[str, str]]:
+    """The lines of a unified diff without their marks, each after its kind: add, del, hunk or empty."""
     kinds = {"+": "add", "-": "del", "@": "hunk"}
     lines = diff_lines(before, after, labels=("shipped", "this project"))
-    return [DiffLine(kinds.get(line[:1], ""), line if line.startswith("@") else line[1:]) for line in lines[2:]]
+    return [(kinds.get(line[:1], ""), line if line.startswith("@") else line[1:]) for line in lines[2:]]

@@ -101,7 +101,7 @@ def post_accept(request: HttpRequest, body: AcceptIn) -> Status[MemberOut]:
 
 def invitation_response(request: HttpRequest, access: Access, body: InvitationIn, *, status: int) -> HttpResponse:
     """Create an invitation and show its link, also for the call that adds members."""
-    made = invite(access=access, **body.model_dump())
-    link = request.build_absolute_uri(reverse("invitation", args=[made.secret]))
-    invited = InvitationOut.model_validate(made.row).model_dump()
+    invitation, secret = invite(access=access, **body.model_dump())
+    link = request.build_absolute_uri(reverse("invitation", args=[secret]))
+    invited = InvitationOut.model_validate(invitation).model_dump()
     return shown_once(NewInvitationOut(**invited, link=link), "link", status=status)

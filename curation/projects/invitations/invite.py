@@ -4,7 +4,6 @@ An invitation is made without a look-up of its user.
 """
 
 import secrets
-from dataclasses import dataclass
 from datetime import timedelta
 
 from django.contrib.auth.models import User
@@ -24,18 +23,11 @@ MAX_NOTE = 200
 MAX_USERNAME = 150  # as Django's users
 
 
-@dataclass(frozen=True, slots=True)
-class NewInvitation:
-    """An invitation's row and its secret, which is shown only once."""
-
-    row: Invitation
-    secret: str
-
-
 def invite(
     *, access: Access, role: str, username: str = "", note: str = "", expires_in_days: int = DAYS
-) -> NewInvitation:
-    """Create an invitation; with `username`, for the user of that name alone.
+) -> tuple[Invitation, str]:
+    """Create an invitation; with `username`, for the user of that name alone. Return it and its secret, which is shown
+    only once.
 
     Raises `Invalid` naming each wrong field, `Conflict` for the name of a member or of a pending invitation.
     """
@@ -68,7 +60,7 @@ def invite(
         )
         data = {"role": role, "username": username, "note": note, "expires_at": row.expires_at.isoformat()}
         access.record("invitation.create", str(row.pk), data)
-    return NewInvitation(row, secret)
+    return row, secret
 
 
 def revoke_invitation(*, access: Access, invitation_id: str) -> None:

@@ -1,13 +1,23 @@
-"""Add and remove a project's members, change their roles. A project always has an admin."""
+"""Add and remove a project's members, change their roles, also by the groups that a person has at the provider.
 
-from collections.abc import Callable
+A project always has an admin, but for groups. `OIDC_ROLES` names roles of projects and the groups that give them. A
+role that it names in a project comes from groups only: a person gains it with the group and loses it without, at each
+sign-in. Every other role is local and stays; while groups give a higher one, it waits in `Member.local_role`.
+"""
 
+import logging
+from collections.abc import Callable, Collection, Iterable
+
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from curation.projects.access import Access
-from curation.projects.models import Invitation, Member, Project, Role, Scope, ServiceAccount
+from curation.projects.models import AuditEntry, Invitation, Member, Project, Role, Scope, ServiceAccount
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, NotFound
+
+logger = logging.getLogger(__name__)
+RANKS = {role: rank for rank, role in enumerate(Role.values)}
 
 
 def may_see_users(user: User) -> bool:
@@ -40,7 +50,7 @@ def add_member(*, access: Access, username: str, role: str) -> Member:
     try:
         with transaction.atomic():
             member = Member.objects.create(project=access.project, user=user, role=role)
-            _record(access, "member.add", username, {"role": role})
+            access.record("member.add", username, {"role": role})
     except IntegrityError:
         detail = f"{username} is already a member. Change the role in the list instead."
         raise Conflict.at("username", detail, code="already_member") from None
@@ -67,7 +77,7 @@ def change_role(*, access: Access, username: str, role: str) -> Member:
             data: dict[str, object] = {"role": [before, role]}
             if before == Role.ADMIN:
                 data["invitations_revoked"] = revoke_invitations(member)
-            _record(access, "member.change", username, data)
+            access.record("member.change", username, data)
 
     return _with_member(access, username, keeps_admin=role == Role.ADMIN, change=change)
 
@@ -82,7 +92,7 @@ def remove_member(*, access: Access, username: str) -> None:
             raise Conflict(detail, code="service_account")
         revoked = revoke_invitations(member)
         member.delete()
-        _record(access, "member.remove", username, {"role": member.role, "invitations_revoked": revoked})
+        access.record("member.remove", username, {"role": member.role, "invitations_revoked": revoked})
 
     _with_member(access, username, keeps_admin=False, change=remove)
 
@@ -112,5 +122,44 @@ def refuse_unknown_role(role: str) -> None:
         raise Invalid(f"Unknown role {role!r}; roles are {known}.", errors=[FieldError("role", f"one of {known}")])
 
 
-def _record(access: Access, action: str, username: str, data: dict[str, object]) -> None:
-    access.record(action, username, data)
+def apply_groups(user: User, groups: Collection[str]) -> None:
+    """Set the user's memberships to those of the groups. The last admin of a project can lose the role too."""
+    named = set(settings.OIDC_ROLES)
+    former = Member.objects.filter(user=user, by_groups=True).values_list("project__slug", flat=True)
+    for slug in sorted(named.union(former)):
+        _apply(user, slug, groups)
+
+
+def _apply(user: User, slug: str, groups: Collection[str]) -> None:
+    roles: dict[str, frozenset[str]] = settings.OIDC_ROLES.get(slug, {})
+    given = _highest(role for role, of in roles.items() if of.intersection(groups))
+    with transaction.atomic():
+        project = Project.objects.select_for_update().filter(slug=slug, deleting_at=None).first()
+        if project is None:
+            logger.warning("OIDC_ROLES names the project %s, which does not exist", slug)
+            return
+        member = Member.objects.filter(project=project, user=user).first() or Member(project=project, user=user)
+        before = member.role
+        local = member.local_role if member.by_groups else before
+        local = "" if local in roles else local
+        member.role = _highest(role for role in (local, given) if role)
+        member.by_groups = member.role != local
+        member.local_role = local if member.by_groups else ""
+        if member.role:
+            member.save()
+        elif member.pk:
+            member.delete()
+        if member.role != before:
+            _record(member, before, sorted(groups))
+
+
+def _highest(roles: Iterable[str]) -> str:
+    return max(roles, key=RANKS.__getitem__, default="")
+
+
+def _record(member: Member, before: str, groups: list[str]) -> None:
+    data: dict[str, object] = {"role": [before, member.role], "groups": groups}
+    if before == Role.ADMIN:
+        data["invitations_revoked"] = revoke_invitations(member)
+    action = "member.change" if before and member.role else "member.add" if member.role else "member.remove"
+    AuditEntry.record(actor=None, project=member.project, action=action, subject=member.user.get_username(), data=data)

@@ -36,8 +36,8 @@ def member_list(request: HttpRequest, access: Access) -> HttpResponse:
         access.require(Scope.ADMIN)
         if form.is_valid():
             with form.shows_problem():
-                made = invite(access=access, **form.cleaned_data)
-                link = request.build_absolute_uri(reverse("invitation", args=[made.secret]))
+                _, secret = invite(access=access, **form.cleaned_data)
+                link = request.build_absolute_uri(reverse("invitation", args=[secret]))
                 form = InvitationForm()
     return _member_page(request, access, invitation_form=form, member_form=MemberForm(auto_id=MEMBER_ID), link=link)
 

@@ -26,8 +26,7 @@ from curation.projects.service_accounts import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
 from curation.projects.tokens.api import router as token_router
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Page
 
@@ -77,8 +76,8 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
         seen_version(request, project.version)
         if body.archived is False:
             access = replace(access, project=archive_project(access=access, archived=False))
-        changed = change_project(access=access, name=body.name, guidelines=body.guidelines, settings=body.settings)
-        project = archive_project(access=access, archived=True) if body.archived else changed.project
+        project, _ = change_project(access=access, name=body.name, guidelines=body.guidelines, settings=body.settings)
+        project = archive_project(access=access, archived=True) if body.archived else project
     set_etag(response, project.version)
     return s.ProjectOut.alone(project)
 

@@ -6,7 +6,7 @@ from ninja import Schema
 from pydantic import BeforeValidator, Field, JsonValue
 
 from curation.projects.models import Project, Role, Scope
-from curation.projects.settings.dependents import SettingsPreview, missing_names
+from curation.projects.settings.dependents import MissingOut, SettingsPreview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import Moment, Words
 from curation.web.lists.params import ListParams, RequestQuery, named_list
@@ -39,11 +39,6 @@ class Confirmation(Strict):
     name: str = Field("", examples=["Shell agents"], description="The project's name, typed to confirm.")
 
 
-class MissingOut(Schema):
-    path: str = Field(examples=["panel.judges"])
-    thing: str = Field(examples=["judge judge-x"])
-
-
 class ProjectOut(Out):
     id: Id = Field(examples=["1"])
     slug: str = Field(examples=["shell-agents"])
@@ -64,8 +59,7 @@ class ProjectOut(Out):
     @staticmethod
     def alone(project: Project) -> "ProjectOut":
         """Return the shape of one project, with the missing names in its settings."""
-        missing = [MissingOut(path=path, thing=thing) for path, thing in missing_names(project)]
-        return ProjectOut.model_validate(project).model_copy(update={"missing": missing})
+        return ProjectOut.model_validate(project).model_copy(update={"missing": missing_names(project)})
 
 
 class MemberIn(Strict):

@@ -23,7 +23,7 @@ from curation.projects.settings.toml_file import settings_from_toml
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, NotAllowed
 from curation.web.text.figures import counted
-from curation.web.text.markdown import markdown_html
+from curation.web.text.markup import markdown_html
 from curation.web.text.storable import read_json
 
 
@@ -169,6 +169,6 @@ def _preview(
 
 
 def _save_settings(request: HttpRequest, access: Access, patch: dict[str, Json], seen_version: int) -> HttpResponse:
-    changed = change_project(access=access, settings=patch, seen_version=seen_version)
-    messages.success(request, f"Saved. {counted(len(changed.settings), 'setting')} changed.")
+    _, changed = change_project(access=access, settings=patch, seen_version=seen_version)
+    messages.success(request, f"Saved. {counted(len(changed), 'setting')} changed.")
     return redirect("settings-rules", access.project.slug)

@@ -5,9 +5,8 @@ from pydantic import ConfigDict, Field
 
 from curation.projects.access import principal_of
 from curation.projects.models import Preferences
-from curation.projects.preferences.change import change_preferences, preferences_of
-from curation.projects.preferences.keys import ACTIONS
-from curation.web.http.etag import seen_version, set_etag, version_of
+from curation.projects.preferences.change import ACTIONS, change_preferences, preferences_of
+from curation.web.http.responses import seen_version, set_etag, version_of
 from curation.web.lists.tables import Density, TableLayout, TableName
 
 

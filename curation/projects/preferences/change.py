@@ -1,15 +1,145 @@
-"""Read and change a person's own settings."""
+"""Read and change a person's own settings, keys of actions among them."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
 from curation.projects.models import AuditEntry, Preferences
-from curation.projects.preferences.keys import checked_keys
 from curation.web.database.prepared import Prepared
 from curation.web.lists.tables import Density, TableLayout
 from curation.web.problems import FieldError, Invalid
+
+PRINTED = {"arrowleft": "←", "arrowright": "→", "arrowup": "↑", "arrowdown": "↓"}
+# Keys that keys.js handles itself, and keys that move the focus or scroll.
+FIXED = {
+    "?": "shows all keys",
+    "escape": "leaves a field and closes",
+    "enter": "follows the link that has the focus",
+    "tab": "moves the focus",
+    " ": "scrolls",
+    "space": "scrolls",
+    "backspace": "must not do anything that cannot be undone",
+    "delete": "must not do anything that cannot be undone",
+}
+_KEY = re.compile(r"[!-~]")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAction:
+    """`key` is the one that templates declare (`data-key`); `does` says it on every page where it acts."""
+
+    name: str
+    key: str
+    does: str
+
+
+ACTIONS = (
+    KeyAction("approve", "a", "Approve; gate a scenario"),
+    KeyAction("reject", "x", "Reject"),
+    KeyAction("refine", "e", "Refine; edit"),
+    KeyAction("skip", "s", "Skip"),
+    KeyAction("pick_left", "1", "Pick the left answer; label a step correct"),
+    KeyAction("pick_right", "2", "Pick the right answer; label a step wrong"),
+    KeyAction("useless", "3", "Label a step useless"),
+    KeyAction("risky", "4", "Label a step risky"),
+    KeyAction("mask", "m", "Mask a step, or no longer"),
+    KeyAction("mask_range", "M", "Mask the steps up to this one"),
+    KeyAction("trim", "u", "Approve up to this step"),
+    KeyAction("draw", "0", "Draw"),
+    KeyAction("flag", "f", "Flag"),
+    KeyAction("comment", "c", "Comment; compare"),
+    KeyAction("labels", "l", "Answer the labels"),
+    KeyAction("diff", "d", "Diff on or off"),
+    KeyAction("undo", "z", "Undo"),
+    KeyAction("outline", "t", "Outline of the transcript; gate report"),
+    KeyAction("wrap", "w", "Wrap long lines; approve without the edit"),
+    KeyAction("drawer", "i", "Rubric and facts; import"),
+    KeyAction("search", "/", "Search, find"),
+    KeyAction("next_row", "j", "Next row, turn or step"),
+    KeyAction("previous_row", "k", "Previous row, turn or step"),
+    KeyAction("last_row", "G", "Last step"),
+    KeyAction("tick", "v", "Tick the row"),
+    KeyAction("previous", "arrowleft", "Previous sample or page"),
+    KeyAction("next", "arrowright", "Next sample or page"),
+    KeyAction("new", "n", "New; next sibling"),
+    KeyAction("open", "o", "Open related page"),
+    KeyAction("repeat", "r", "Check or run again; raw answers"),
+    KeyAction("confirm", "y", "Say yes to a question"),
+    KeyAction("coverage", "h", "Task of the history; coverage of scenarios"),
+    KeyAction("preview", "p", "Preview of an export"),
+    KeyAction("go", "g", "Go to a page, with a second key"),
+)
+BY_NAME = {action.name: action for action in ACTIONS}
+
+
+def printed(key: str) -> str:
+    return PRINTED.get(key, key)
+
+
+def checked_keys(wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys by action that differ from the defaults; an empty one is the default.
+
+    Raises `Invalid`, with `keys.<action>` as the path, for a key that cannot be used or that two actions would have.
+    """
+    errors: list[FieldError] = []
+    chosen = {action.name: action.key for action in ACTIONS}
+    for name, given in wanted.items():
+        if name not in BY_NAME:
+            errors.append(FieldError(f"keys.{name}", f"no such action; the actions are {', '.join(BY_NAME)}"))
+            continue
+        chosen[name] = key = _canonical(given) or BY_NAME[name].key
+        if key in FIXED:
+            errors.append(FieldError(f"keys.{name}", f"{given!r} is taken: it {FIXED[key]}"))
+        elif key not in PRINTED and not _KEY.fullmatch(key):
+            errors.append(
+                FieldError(f"keys.{name}", "one character of a keyboard without accents, or an arrow such as ←")
+            )
+    for name, key in chosen.items():
+        other = next((one for one, used in chosen.items() if used == key and one != name), None)
+        if other is not None and key != BY_NAME[name].key:
+            errors.append(
+                FieldError(
+                    f"keys.{name}",
+                    f"{printed(key)} is already the key of “{BY_NAME[other].does}”. Give that one another key first, "
+                    "or choose a different one",
+                )
+            )
+    if errors:
+        raise Invalid.fields(errors)
+    return {name: key for name, key in chosen.items() if key != BY_NAME[name].key}
+
+
+def pressed_keys(changed: Mapping[str, str]) -> dict[str, str]:
+    """Return the declared key behind each pressed one, where they differ.
+
+    A key that nothing else uses takes the place of the one it replaces, so that keys of dialogs, such as the numbers of
+    reasons, stay reachable.
+    """
+    moved = {action.key: changed[action.name] for action in ACTIONS if action.name in changed}
+    declared = {key: old for old, key in moved.items()}
+    for key in [key for key in moved.values() if key not in moved]:
+        free = declared[key]
+        while free in declared:
+            free = declared[free]
+        moved[key] = free
+    return {_pressed(key): _pressed(old) for old, key in moved.items()}
+
+
+def _canonical(given: str) -> str:
+    given = given.strip() or given
+    for key, sign in PRINTED.items():
+        if given.lower() in (key, sign):
+            return key
+    return given if len(given) == 1 else given.lower()
+
+
+def _pressed(key: str) -> str:
+    """As keys.js names it: a capital is Shift and its letter."""
+    return f"shift+{key.lower()}" if key.isalpha() and key.isupper() and len(key) == 1 else key
+
 
 MOST_TABLES = 60
 

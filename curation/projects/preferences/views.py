@@ -11,8 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from curation.projects.access import principal_of
 from curation.projects.models import Preferences
-from curation.projects.preferences.change import change_preferences, preferences_of
-from curation.projects.preferences.keys import ACTIONS, printed
+from curation.projects.preferences.change import ACTIONS, change_preferences, preferences_of, printed
 from curation.web.forms import ProblemForm
 
 

@@ -3,7 +3,6 @@
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
@@ -23,14 +22,6 @@ NO_RIGHT = (
     "or the admin of a project to add you."
 )
 MAX_GUIDELINES = 200_000
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectChange:
-    """The changed project and the settings that differ from before."""
-
-    project: Project
-    settings: tuple[SettingChange, ...]
 
 
 def create_project(*, user: User, slug: str | None, name: str) -> Project:
@@ -75,8 +66,9 @@ def change_project(
     guidelines: str | None = None,
     settings: Mapping[str, Json] | None = None,
     seen_version: int | None = None,
-) -> ProjectChange:
-    """Change the given fields; `settings` is merged deeply, and null resets a setting to its default.
+) -> tuple[Project, tuple[SettingChange, ...]]:
+    """Change the given fields, and return the project and the settings that differ from before. `settings` is merged
+    deeply, and null resets a setting to its default.
 
     Raises `Stale` if `seen_version` is not the current version, `Invalid` with the dotted path of each error. A change
     without effect writes nothing and leaves the version.
@@ -111,7 +103,7 @@ def change_project(
                     {"before": move.before, "after": move.after, "samples": move.samples} for move in preview.moves
                 ]
             access.record("project.update", project.slug, data)
-    return ProjectChange(project, preview.changes)
+    return project, preview.changes
 
 
 def _text_errors(*, name: str | None = None, guidelines: str | None = None) -> list[FieldError]:

@@ -5,20 +5,23 @@ An app registers a `Dependent` when it is loaded, so that every way to change se
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+
+from pydantic import Field
 
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.patch import Json, SettingChange, differences, merge
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
+from curation.web.schemas import out
 
 
-class MissingName(NamedTuple):
-    """A name in a setting, by the setting's dotted path, of something that does not exist, such as "judge judge-x"."""
+@out
+class MissingOut:
+    """A name in a setting, by the setting's dotted path, of something that does not exist."""
 
-    path: str
-    thing: str
+    path: str = Field(examples=["panel.judges"])
+    thing: str = Field(examples=["judge judge-x"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Dependent:
         """Return the names that exist, by the word for them in a setting's schema: `{"names": "models"}`."""
         return {}
 
-    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingName]:
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
         return []
 
     def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[ExpectedMove]:
@@ -75,7 +78,7 @@ def known_names(project: Project) -> dict[str, Sequence[str]]:
     return {word: names for one in _dependents for word, names in one.names(project).items()}
 
 
-def missing_names(project: Project) -> list[MissingName]:
+def missing_names(project: Project) -> list[MissingOut]:
     return [missing for one in _dependents for missing in one.missing(project, project.settings)]
 
 
@@ -103,14 +106,14 @@ def check_change(project: Project, patch: Mapping[str, Json]) -> dict[str, Json]
     return merged
 
 
-def _refuse_unknown(missing: Sequence[MissingName], before: ProjectSettings, after: ProjectSettings) -> None:
+def _refuse_unknown(missing: Sequence[MissingOut], before: ProjectSettings, after: ProjectSettings) -> None:
     def changed(path: str) -> bool:
         section, _, name = path.partition(".")
         return bool(getattr(getattr(before, section), name) != getattr(getattr(after, section), name))
 
     found = [one for one in missing if changed(one.path)]
     if found:
-        errors = [FieldError(f"settings.{path}", f"{thing} does not exist") for path, thing in found]
+        errors = [FieldError(f"settings.{one.path}", f"{one.thing} does not exist") for one in found]
         raise Invalid("; ".join(error.message for error in errors) + ".", code="unknown_name", errors=errors)
 
 

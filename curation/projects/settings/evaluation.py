@@ -3,9 +3,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from curation.projects.settings.fields import OF_MODELS, Name, Rule, SettingsSection, Share
-from judging.commands.families import FAMILIES, prefix_family
 from judging.commands.rules import check_rule
-from judging.commands.screen import FLAGS
+from judging.commands.screen import FAMILIES, FLAGS, prefix_family
 from judging.contamination.normalise import VOLATILE_LABELS
 
 

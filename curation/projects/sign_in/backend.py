@@ -25,8 +25,7 @@ from curation.projects.models import Scope, Token
 from curation.projects.second_factor.devices import VERIFIED
 from curation.web.database.prepared import Prepared
 from curation.web.http.idempotency import HEADER
-from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, refused
-from curation.web.http.pages import is_fragment
+from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, is_fragment, refused
 from curation.web.problems import CsrfFailed, NotAllowed, NotAuthenticated
 
 _live = Prepared(lambda key, now: Session.objects.filter(session_key=key, expire_date__gt=now), key=str, now=datetime)

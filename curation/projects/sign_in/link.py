@@ -21,7 +21,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from curation.projects.access import principal_of
-from curation.projects.members.groups import apply_groups
+from curation.projects.members.change import apply_groups
 from curation.projects.models import AuditEntry, Identity
 from curation.web.text.storable import printable
 

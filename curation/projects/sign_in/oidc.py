@@ -22,7 +22,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
-from curation.projects.members.groups import apply_groups
+from curation.projects.members.change import apply_groups
 from curation.projects.models import AuditEntry, Identity
 from curation.projects.second_factor.devices import VERIFIED
 from curation.projects.sign_in.link import add_identity, ask_to_link
@@ -46,7 +46,8 @@ def oidc_start(request: HttpRequest) -> HttpResponse:
     after = request.GET.get("next", "")
     safe = url_has_allowed_host_and_scheme(after, {request.get_host()}, require_https=request.is_secure())
     request.session[NEXT] = after if safe else ""
-    return _or_sign_in_page(request, lambda: _client().authorize_redirect(request, _return_url(request)))
+    back = request.build_absolute_uri(reverse("oidc-return"))
+    return _or_sign_in_page(request, lambda: _client().authorize_redirect(request, back))
 
 
 @never_cache
@@ -71,9 +72,8 @@ def _or_sign_in_page(request: HttpRequest, step: Callable[[], HttpResponse]) -> 
         logger.warning("sign-in by %s failed: %s: %s", settings.OIDC_ISSUER, type(error).__name__, error)
         code = printable(str(getattr(error, "error", None) or ""))[:80]  # OAuth's own, such as invalid_client
         why = f" ({code})" if code else ""
-        messages.error(
-            request, f"Sign-in with {settings.OIDC_NAME} failed{why}. Try again; the server's log has the reason."
-        )
+        said = f"Sign-in with {settings.OIDC_NAME} failed{why}. Try again; the server's log has the reason."
+        messages.error(request, said)
     return redirect("login")
 
 
@@ -110,18 +110,11 @@ def _client_of(issuer: str, client_id: str, secret: str, scopes: str) -> Any:
     # Imported here: a process that signs nobody in starts without it.
     from authlib.integrations.django_client import OAuth
 
+    # The access token is used at once, so also one that is valid for less than a minute.
+    kwargs = {"scope": scopes, "code_challenge_method": "S256", "default_timeout": TIMEOUT_SECONDS, "leeway": 0}
+    url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
     return OAuth().register(
-        "oidc",
-        client_id=client_id,
-        client_secret=secret or None,
-        server_metadata_url=f"{issuer.rstrip('/')}/.well-known/openid-configuration",
-        # The access token is used at once, so also one that is valid for less than a minute.
-        client_kwargs={
-            "scope": scopes,
-            "code_challenge_method": "S256",
-            "default_timeout": TIMEOUT_SECONDS,
-            "leeway": 0,
-        },
+        "oidc", client_id=client_id, client_secret=secret or None, server_metadata_url=url, client_kwargs=kwargs
     )
 
 
@@ -139,10 +132,6 @@ def _client() -> Any:
         )
     client.client_kwargs["token_endpoint_auth_method"] = method if secret else "none"
     return client
-
-
-def _return_url(request: HttpRequest) -> str:
-    return request.build_absolute_uri(reverse("oidc-return"))
 
 
 def _with_userinfo(client: Any, token: Any) -> dict[str, Any]:

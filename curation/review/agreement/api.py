@@ -4,22 +4,17 @@ from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.review.agreement.disputes import Dispute, DisputeList
+from curation.review.agreement.disputes import DisputeList
 from curation.review.agreement.figures import figures_of
 from curation.review.schemas import DecisionOut
-from curation.web.schemas import Ends, Out, Page
+from curation.web.schemas import Ends, Id, Out, Page
 
 
-class DisputeOut(Schema):
-    sample: str = Field(examples=["4711"])
-    version: int = Field(examples=[1])
+class DisputeOut(Out):
+    sample: Id = Field(examples=["4711"])
+    version: int = Field(validation_alias="sample.version", examples=[1])
     may_keep: bool = Field(description="You are none of those who disagree, and may adjudicate.", examples=[True])
     decisions: list[DecisionOut] = Field(description="The last one of each person.")
-
-    @classmethod
-    def of(cls, row: Dispute) -> "DisputeOut":
-        decisions = [DecisionOut.of(one) for one in row.decisions]
-        return cls(sample=str(row.sample.pk), version=row.sample.version, may_keep=row.may_keep, decisions=decisions)
 
 
 class FigureOut(Out):
@@ -51,7 +46,7 @@ def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -
     """Needs the scope `run`, since reviewers do not see each other's decisions before a sample is settled. A decision
     with `keep` (`POST /samples/{id}/decisions`) adjudicates."""
     page, disputes = params.page_of(enter(request, slug, Scope.RUN))
-    return page.response(lambda sample: DisputeOut.of(disputes[sample.pk]))
+    return page.response(lambda sample: disputes[sample.pk])
 
 
 @router.get("/projects/{slug}/agreement", response=AgreementOut, summary="How far people agree")

@@ -5,8 +5,7 @@ from ninja import Query, Router, Status
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MemberShare, assign
-from curation.review.assignments.filters import AssignmentList, parts_of
+from curation.review.assignments.assign import AssignmentList, MemberShare, assign, parts_of
 from curation.review.assignments.schemas import (
     AssignmentCreatedOut,
     AssignmentIn,
@@ -19,10 +18,10 @@ from curation.review.assignments.schemas import (
 )
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import set_target, workloads
-from curation.review.decisions.withdraw_assignment import withdraw_assignment
+from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
-from curation.web.http.etag import seen_version, set_etag
+from curation.web.http.responses import seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Page
@@ -78,9 +77,9 @@ def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
 
 
 @router.get("/projects/{slug}/targets", response=WorkloadsOut, summary="Targets, pace and remaining work, by person")
-def list_targets(request: HttpRequest, slug: str) -> WorkloadsOut:
+def list_targets(request: HttpRequest, slug: str) -> dict[str, object]:
     """Members with the right to review; without the scope `run` only yourself."""
-    return WorkloadsOut(data=[WorkloadOut.of(row) for row in workloads(enter(request, slug, Scope.READ))])
+    return {"data": workloads(enter(request, slug, Scope.READ))}
 
 
 @router.get("/projects/{slug}/targets/{username}", response=WorkloadOut, summary="One person's target and pace")
@@ -100,7 +99,9 @@ def put_target(request: HttpRequest, response: HttpResponse, slug: str, username
             Project.objects.select_for_update().get(pk=access.project.pk)
             now = _workload(access, username)
             seen_version(request, now.version(), now=now.model_dump())
-        out = WorkloadOut.of(set_target(access=access, username=username, per_day=body.per_day, total=body.total))
+        out = WorkloadOut.model_validate(
+            set_target(access=access, username=username, per_day=body.per_day, total=body.total)
+        )
     set_etag(response, out.version())
     return out
 
@@ -116,21 +117,13 @@ def post_second_opinion(
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     done = ask_second_opinion(access=access, sample_id=sample.pk, username=(body and body.username) or "")
     set_etag(response, done.sample.version)
-    now = done.sample
-    out = SecondOpinionOut(
-        sample=str(now.pk),
-        version=now.version,
-        status=now.status,
-        username=done.username or None,
-        assignment=str(done.assignment_id),
-    )
-    return Status(201, out)
+    return Status(201, SecondOpinionOut.model_validate(done))
 
 
 def _workload(access: Access, username: str) -> WorkloadOut:
     for row in workloads(access):
         if row.username == username:
-            return WorkloadOut.of(row)
+            return WorkloadOut.model_validate(row)
     raise NotFound(f"{access.project.slug} has no member {username!r} with the right to review.")
 
 

@@ -1,4 +1,4 @@
-"""Assign samples to people by shares."""
+"""Assign samples to people by shares, and list the assignments."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -16,9 +16,12 @@ from curation.notifications.notify import notify
 from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.models import Decision
+from curation.review.queue.reserved import not_decided
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.ids import IdList, id_number
+from curation.web.lists.keyset import KeysetPage
+from curation.web.lists.params import ListParams
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -176,3 +179,31 @@ def _write(assignment: Assignment, given: Sequence[tuple[int, Member]]) -> None:
         batch_size=5_000,
     )
     Sample.objects.filter(pk__in=IdList(ids)).update(assigned=True)
+
+
+Parts = list[tuple[str, int, int]]
+
+
+class AssignmentList(ListParams):
+    """Assignments, the newest first."""
+
+    sorts = ("-id", "id")
+
+    def rows(self, access: Access) -> KeysetPage[Assignment]:
+        return self.page(Assignment.objects.filter(project=access.project).select_related("created_by"))
+
+
+def parts_of(assignments: Sequence[Assignment]) -> dict[int, Parts]:
+    """Of each assignment the people, by name, with how many samples they have in it and how many are left to them."""
+    if not assignments:
+        return {}
+    rows = AssignedSample.objects.filter(assignment__in=assignments).exclude(member=None).order_by()
+    open_ = Q(sample__status=SampleStatus.PENDING, sample__disputed=False)
+    counted = rows.values("assignment", "member__user__username").annotate(
+        n=Count("pk"), left=Count("pk", filter=open_ & not_decided())
+    )
+    found: dict[int, Parts] = defaultdict(list)
+    columns = ("assignment", "member__user__username", "n", "left")
+    for assignment, *part in counted.order_by("member__user__username").values_list(*columns):
+        found[assignment].append((part[0], part[1], part[2]))
+    return found

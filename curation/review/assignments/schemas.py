@@ -4,9 +4,8 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.assignments.models import Assignment
-from curation.review.assignments.workload import Workload
-from curation.web.http.etag import version_of
-from curation.web.schemas import Strict
+from curation.web.http.responses import version_of
+from curation.web.schemas import Id, NotEmpty, Out, Strict
 
 
 class ShareIn(Strict):
@@ -72,7 +71,7 @@ class TargetIn(Strict):
     total: int | None = Field(None, description="Samples in all.", examples=[None])
 
 
-class WorkloadOut(Schema):
+class WorkloadOut(Out):
     """A person's decisions in this project, and the remaining work of their assignments and target."""
 
     username: str = Field(examples=["ana"])
@@ -87,10 +86,6 @@ class WorkloadOut(Schema):
     left_in_all: int | None = Field(description="Until the target in all.", examples=[None])
     hours_left: float | None = Field(description="For `left`, at the present pace.", examples=[0.8])
 
-    @classmethod
-    def of(cls, row: Workload) -> "WorkloadOut":
-        return cls(**{name: getattr(row, name) for name in cls.model_fields})
-
     def version(self) -> str:
         """Only a target can be overwritten."""
         return version_of([self.per_day, self.target])
@@ -104,9 +99,13 @@ class SecondOpinionIn(Strict):
     username: str | None = Field(None, description="Whom to ask; null for anybody.", examples=["ben"])
 
 
-class SecondOpinionOut(Schema):
-    sample: str = Field(examples=["4711"])
-    version: int = Field(examples=[2])
-    status: str = Field(examples=["pending"])
-    username: str | None = Field(examples=["ben"])
-    assignment: str = Field(description="The id by which you or a curator withdraw the request.", examples=["7"])
+class SecondOpinionOut(Out):
+    sample: Id = Field(examples=["4711"])
+    version: int = Field(validation_alias="sample.version", examples=[2])
+    status: str = Field(validation_alias="sample.status", examples=["pending"])
+    username: NotEmpty = Field(examples=["ben"])
+    assignment: Id = Field(
+        validation_alias="assignment_id",
+        description="The id by which you or a curator withdraw the request.",
+        examples=["7"],
+    )

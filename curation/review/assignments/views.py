@@ -9,11 +9,10 @@ from django.urls import reverse
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MAX_SAMPLES, MemberShare, assign, check_until
-from curation.review.assignments.filters import AssignmentList, parts_of
+from curation.review.assignments.assign import MAX_SAMPLES, AssignmentList, MemberShare, assign, check_until, parts_of
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import Workload, check_target, set_target, workloads
-from curation.review.decisions.withdraw_assignment import withdraw_assignment
+from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleStatus

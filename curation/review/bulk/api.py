@@ -33,18 +33,13 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
             access=access, action=body.action, wanted=wanted, expected=body.count, reason=body.reason
         )
         rows = done.refused
-    return {
-        "batch": done.batch,
-        "action": done.action,
-        "changed": done.changed,
-        "data": [_bulk_row(row) for row in rows],
-    }
+    return {"batch": done.batch, "action": done.action, "changed": done.changed, "data": rows}
 
 
 @router.post("/samples/bulk/undo", response=s.BulkUndoneOut, summary="Undo a bulk decision")
 def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
     done = undo_bulk(access=enter(request, body.project, Scope.REVIEW), batch=body.batch)
-    kept = [_bulk_row(BulkDecisionRow(str(pk), refusal=reason)) for pk, reason in done.kept]
+    kept = [BulkDecisionRow(str(pk), refusal=reason) for pk, reason in done.kept]
     return {"restored": done.restored, "kept": kept}
 
 
@@ -66,13 +61,3 @@ def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:
             "None of these ids is a sample of yours.", errors=[FieldError("ids", "none is a sample of yours")]
         )
     return found
-
-
-def _bulk_row(row: BulkDecisionRow) -> dict[str, object]:
-    return {
-        "id": row.sample_id,
-        "ok": not row.refusal,
-        "status": row.status or None,
-        "version": row.version or None,
-        "error": row.refusal or None,
-    }

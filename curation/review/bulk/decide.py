@@ -12,10 +12,10 @@ from django.urls import reverse
 from curation.labels.models import titles, unanswered
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
-from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.decide import refuse_wrong_input
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import enter_opinion, notify_of_opinions
+from curation.review.decisions.outcome import name_approved_texts
 from curation.review.decisions.state import change, emit_decided, fields_after, log_line
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.blind import refuse_hidden
@@ -39,6 +39,10 @@ class BulkDecisionRow:
     status: str = ""
     version: int = 0
     refusal: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.refusal
 
 
 @dataclass(frozen=True, slots=True)

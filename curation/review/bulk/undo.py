@@ -12,8 +12,7 @@ from curation.projects.models import Scope
 from curation.review.decisions.opinions import take_opinion_back, withdraw_revision
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.state import change, emit_decided, restored
-from curation.review.decisions.steps import DecisionStep, last_of_all
-from curation.review.decisions.undo import NOT_DECIDING, Undone, undo, undo_line
+from curation.review.decisions.undo import NOT_DECIDING, DecisionStep, Undone, last_of_all, undo, undo_line
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.lists.keyset import KeysetPage

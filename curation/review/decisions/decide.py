@@ -1,8 +1,10 @@
-"""One person's decision on one sample."""
+"""One person's decision on one sample, and its draft. Drafts are kept on the server: a closed browser or a restarted
+server loses nothing."""
 
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Q
@@ -12,11 +14,13 @@ from django.urls import reverse
 from curation.labels.models import refuse_unanswered
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
-from curation.review.decisions.approve import name_approved_texts
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.marks import trim_session
 from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
+from curation.review.decisions.outcome import name_approved_texts
 from curation.review.decisions.state import (
+    MAX_COMMENT,
+    MAX_REASON,
     change,
     emit_decided,
     fields_after,
@@ -24,16 +28,15 @@ from curation.review.decisions.state import (
     refuse_errors,
     refuse_stale_version,
 )
-from curation.review.models import DECIDING, Action, Decision, Lease
+from curation.review.models import DECIDING, Action, Decision, Draft, Lease, Pick
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Sample, SampleKind, SampleStatus
 from curation.web.database.clock import database_now
-from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.text.storable import text_errors
 
 DECISIONS = (Action.APPROVE, Action.REJECT, Action.REFINE, Action.SKIP, Action.FLAG)
-MAX_REASON, MAX_COMMENT = 200, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,9 @@ def decide(
                 f"The answer that decision {keep} approved has another text now. Open the sample and decide.",
                 code="changed_since",
             )
-        fields = enter_opinion(decision, access, access.project.settings.review) if action in DECIDING else {}
+        review = access.project.settings.review
+        several = sample.opinions or review.overlap > 1
+        fields = enter_opinion(decision, access, review) if several and action in DECIDING else {}
         decision.save()
         if comment or reason or (action == Action.APPROVE and not decision.scan_rules):
             flag_findings(sample)
@@ -122,12 +127,12 @@ def decide(
                 **({} if decision.settles else {"waits": True}),
             },
         )
-        link = reverse("sample-page", args=[access.project.slug, sample.pk])
         # A remark on a decision that waits would tell of it.
-        if decision.settles:
+        if decision.settles and (reason or comment):
+            link = reverse("sample-page", args=[access.project.slug, sample.pk])
             notify_mentioned(access=access, text=f"{reason}\n{comment}", about=f"sample {sample.pk}", link=link)
-            if fields:
-                notify_of_opinions(access, sample, before=decision)
+        if decision.settles and fields:
+            notify_of_opinions(access, sample, before=decision)
         emit_decided(access.project, [decision])
     return Decided(decision, sample)
 
@@ -153,3 +158,52 @@ def _refuse_accident(sample: Sample, access: Access, action: str, version: int |
             code="already_decided",
             current={"version": sample.version, "status": sample.status},
         )
+
+
+MAX_TEXT = 1_000_000
+
+
+def save_draft(
+    *,
+    access: Access,
+    sample_id: int,
+    of: str = Pick.CHALLENGER,
+    text: str | None = None,
+    note: str | None = None,
+    comment: str | None = None,
+    pick: str | None = None,
+) -> datetime | None:
+    """Keep the given parts of the caller's draft and leave the others; `of` is the side that `text` and `note` revise.
+    Return when it was written, None where it is now empty and removed.
+
+    No audit entry: a draft changes no data set.
+    """
+    prefix = "king_" if of == Pick.KING else ""
+    parts = {f"{prefix}text": text, f"{prefix}note": note, "comment": comment, "pick": pick}
+    given = {name: value for name, value in parts.items() if value is not None}
+    refuse_errors([error for name, value in given.items() for error in text_errors(name, value, at_most=MAX_TEXT)])
+    if not Sample.objects.of(access.project).filter(pk=sample_id).exists():
+        raise NotFound(f"There is no sample {sample_id} in {access.project.slug}.")
+    draft, _ = Draft.objects.update_or_create(sample_id=sample_id, reviewer=access.user, defaults=given)
+    return None if _removed_if_empty(draft) else draft.updated_at
+
+
+def clear_draft(*, access: Access, sample_id: int, of: str = "") -> None:
+    """Clear the stored draft: the comment and the pick, or the text and note of one side's answer."""
+    prefix = "king_" if of == Pick.KING else ""
+    names = (f"{prefix}text", f"{prefix}note") if of else ("comment", "pick")
+    own = Draft.objects.filter(sample=sample_id, reviewer=access.user)
+    if own.update(**dict.fromkeys(names, "")):
+        _removed_if_empty(own.get())
+
+
+def _removed_if_empty(draft: Draft) -> bool:
+    """A pick alone is no draft."""
+    empty = not (draft.text or draft.note or draft.king_text or draft.king_note or draft.comment)
+    if empty:
+        draft.delete()
+    return empty
+
+
+def draft_of(*, access: Access, sample_id: int) -> Draft | None:
+    return Draft.objects.filter(sample_id=sample_id, reviewer=access.user).first()

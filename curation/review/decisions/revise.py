@@ -11,7 +11,7 @@ from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
-from curation.review.decisions.drafts import MAX_TEXT, clear_draft
+from curation.review.decisions.decide import MAX_TEXT, clear_draft
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
 from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, NotRequired, TypedDict
 
+from django.db.models import Exists
 from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from curation.guarantees.models import Guarantee
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.models import STATUS_AFTER, Action, Decision, Pick
 from curation.samples.models import Sample, SampleKind, SampleStatus
+from curation.web.database.prepared import Prepared
 from curation.web.ids import IdList
 from curation.web.problems import FieldError, Invalid, Stale
 from curation.webhooks.emit import emit_each
-from curation.webhooks.models import WebhookEvent
+from curation.webhooks.models import Webhook, WebhookEvent
 
 
 class Before(TypedDict):
@@ -36,9 +39,11 @@ class Before(TypedDict):
     marks: NotRequired[dict[str, dict[str, object]]]
 
 
+# The longest texts of a decision, in characters.
+MAX_REASON, MAX_COMMENT = 200, 20_000
 # The parts of `Before` that are about several people.
 OF_SEVERAL: Final = ("opinions", "disputed", "round")
-# Sent with the `lines` of the log, in their transaction.
+# Sent with the `lines` of the log, in their transaction, where a guarantee may be about their samples.
 decided = Signal()
 
 
@@ -138,8 +143,20 @@ def stale(sample: Sample, *, given: int | str) -> Stale:
     )
 
 
+# Every decision of one sample makes this query: whether a guarantee is about it, and whether the project has a webhook.
+_told_of_one = Prepared(
+    lambda project, sample: Project.objects.filter(pk=project).values_list(
+        Exists(Guarantee.objects.filter(withdrawn_at=None, audit__draws__sample=sample)),
+        Exists(Webhook.objects.filter(project=project)),
+    ),
+    project=int,
+    sample=int,
+)
+
+
 def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
-    """Emit `review.decided` for these lines of the log, after their samples were changed. Needs a transaction."""
+    """Send `decided` and emit `review.decided` for these lines of the log, after their samples were changed. Needs a
+    transaction. Nearly always neither a guarantee nor a webhook is told of the decision of one sample."""
 
     def data() -> Iterable[dict[str, object]]:
         ids = IdList([line.sample_id for line in lines])
@@ -154,6 +171,10 @@ def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
                 "batch": line.batch or None,
             }
 
-    if lines:
+    guarantees = webhooks = bool(lines)
+    if len(lines) == 1:
+        guarantees, webhooks = _told_of_one.first(project=project.pk, sample=lines[0].sample_id) or (False, False)
+    if guarantees:
         decided.send(Decision, lines=lines)
+    if webhooks:
         emit_each(project, WebhookEvent.REVIEW_DECIDED, data)

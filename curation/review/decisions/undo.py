@@ -1,24 +1,38 @@
-"""Undo the caller's last step, a decision or a saved revision; called again, the step before it, also on another
-sample."""
+"""Undo the caller's last step; called again, the step before it, also on another sample.
 
-from collections.abc import Collection
+A step is a decision or a saved revision. On the pages of review a step is also a label, marks of a session, a cleared
+finding, a resolved flag or a request for a second opinion: undo takes them back in the order of time (`last_of_all`).
+"""
+
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from operator import itemgetter
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet, Subquery
 
+from curation.assignments.models import AssignedSample
+from curation.labels.models import Label, LabelValue
+from curation.labels.values import words_of
 from curation.projects.access import Access
-from curation.review.decisions.drafts import save_draft
-from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.marks import restore_marks
+from curation.projects.models import Project
+from curation.review.decisions.decide import save_draft
+from curation.review.decisions.findings import flag_findings, withdraw
+from curation.review.decisions.marks import restore_marks, undo_marking
 from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision
 from curation.review.decisions.revise import flags_after
+from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.decisions.state import change, emit_decided, log_line, restored, stale
-from curation.review.models import IMPORTED, Action, Decision, Draft, Revision, Suggestion
+from curation.review.models import IMPORTED, Action, Clearance, Decision, Draft, FlagResolution, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.review.queue.seats import names_side
 from curation.samples.models import Sample, SampleStatus
+from curation.trajectories.models import Marking
+from curation.web.database.prepared import Prepared
 from curation.web.problems import Conflict
+from curation.web.text.figures import counted
 
 # Lines of the log that are no decision of their own. A reopening is refused as the revision that caused it.
 NOT_DECIDING = (Action.SKIP, Action.UNDO, Action.REOPEN)
@@ -205,3 +219,173 @@ def _changed(sample: Sample, what: str) -> Conflict:
         code="changed_since",
         current={"version": sample.version, "status": SampleStatus(sample.status).value},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionStep:
+    """`what` describes the step, `undone` its undo."""
+
+    sample_id: int
+    at: datetime
+    what: str
+    undone: str
+    undo: Callable[[], object]
+
+    @property
+    def summary(self) -> str:
+        return f"{self.undone} sample {self.sample_id}."
+
+
+def last_of_all(access: Access, passed_over: Collection[str] = ()) -> Decision | Revision | DecisionStep | None:
+    """The caller's last step in the project that can be undone."""
+    decided = last_step(access, passed_over=passed_over)
+    found = [(at, kind) for at, kind in zip(_newest(access), _KINDS, strict=True) if at is not None]
+    at, kind = max(found, key=itemgetter(0), default=(None, None))
+    if at is None or kind is None or (decided is not None and at <= decided.created_at):
+        return decided
+    return kind(access) or decided
+
+
+def _newest(access: Access) -> tuple[datetime | None, ...]:
+    """The time of the caller's last step of each kind."""
+    return _times.first(user=access.user.pk, project=access.project.pk) or (None,) * len(_KINDS)
+
+
+def _labels(user: int, project: int) -> QuerySet[Label]:
+    return Label.objects.filter(author=user, sample__project=project, undone=False).order_by("-id")
+
+
+def _label(access: Access) -> DecisionStep | None:
+    row = _labels(access.user.pk, access.project.pk).select_related("question").first()
+    if row is None:
+        return None
+    name = row.question.title
+    return DecisionStep(
+        row.sample_id,
+        row.created_at,
+        f"answered “{name}”",
+        f"Took back your answer to “{name}” about",
+        partial(_undo_label, access, row),
+    )
+
+
+def _undo_label(access: Access, label: Label) -> None:
+    """The answer before it counts again."""
+    with transaction.atomic():
+        sample = lock_sample(access.project, label.sample_id)
+        own = Label.objects.filter(sample=sample, question=label.question_id, author=access.user, undone=False)
+        if not own.filter(pk=label.pk, current=True).update(current=False, undone=True):
+            raise Conflict(f"The answer about sample {sample.pk} has just been undone.", code="nothing_to_undo")
+        LabelValue.objects.filter(label=label).delete()
+        before = own.order_by("-id").first()
+        if before is not None:
+            Label.objects.filter(pk=before.pk).update(current=True)
+            words = [] if before.value is None else words_of(label.question, before.value)
+            LabelValue.objects.bulk_create(
+                LabelValue(label=before, question=label.question, sample=sample, value=word) for word in words
+            )
+        access.record(
+            "sample.label",
+            str(sample.pk),
+            {"questions": [label.question.name], "version": sample.version, "undone": label.pk},
+        )
+
+
+def _markings(user: int, project: int) -> QuerySet[Marking]:
+    rows = Marking.objects.filter(author=user, trajectory__project=project, trajectory__sample__isnull=False)
+    return rows.filter(undone=False).order_by("-id")
+
+
+def _marking(access: Access) -> DecisionStep | None:
+    row = _markings(access.user.pk, access.project.pk).select_related("trajectory").first()
+    if row is None or row.trajectory.sample_id is None:
+        return None
+    marked = f"the marks of {counted(len(row.before), 'step')}"
+    taking_back = partial(undo_marking, access, row)
+    return DecisionStep(
+        row.trajectory.sample_id, row.created_at, f"set {marked}", f"Took back {marked} of", taking_back
+    )
+
+
+def _clearances(user: int, project: int) -> QuerySet[Clearance]:
+    return Clearance.objects.filter(cleared_by=user, sample__project=project).order_by("-id")
+
+
+def _clearance(access: Access) -> DecisionStep | None:
+    row = _clearances(access.user.pk, access.project.pk).first()
+    if row is None:
+        return None
+    taking_back = partial(
+        withdraw, access=access, sample_id=row.sample_id, rule=row.rule, value_sha256=row.value_sha256
+    )
+    what = f"cleared a finding ({row.rule})"
+    return DecisionStep(row.sample_id, row.created_at, what, f"Took back the clearance of {row.rule} in", taking_back)
+
+
+def _resolutions(user: int, project: int) -> QuerySet[FlagResolution]:
+    return FlagResolution.objects.filter(resolved_by=user, flag__sample__project=project).order_by("-id")
+
+
+def _resolution(access: Access) -> DecisionStep | None:
+    row = _resolutions(access.user.pk, access.project.pk).select_related("flag").first()
+    if row is None:
+        return None
+    sample_id = row.flag.sample_id
+    return DecisionStep(
+        sample_id,
+        row.created_at,
+        "resolved its flags",
+        "Opened the flags again of",
+        partial(_open_flags, access, sample_id, row.note),
+    )
+
+
+def _open_flags(access: Access, sample_id: int, note: str) -> None:
+    """Open those flags again that one note resolved."""
+    with transaction.atomic():
+        sample = lock_sample(access.project, sample_id)
+        resolved = FlagResolution.objects.filter(flag__sample=sample, resolved_by=access.user, note=note)
+        flags = list(resolved.order_by("flag_id").values_list("flag_id", flat=True))
+        if not flags:
+            raise Conflict(f"The flags of sample {sample.pk} are open already.", code="nothing_to_undo")
+        resolved.delete()
+        access.record("sample.reopen_flags", str(sample.pk), {"flags": flags})
+
+
+def _requests(user: int, project: int) -> QuerySet[AssignedSample]:
+    """A request whose sample is settled has had its effect."""
+    rows = AssignedSample.objects.filter(
+        assignment__second_opinion=True,
+        assignment__created_by=user,
+        assignment__project=project,
+        sample__status=SampleStatus.PENDING,
+        sample__opinions__gt=0,
+    )
+    return rows.order_by("-assignment_id")
+
+
+def _request(access: Access) -> DecisionStep | None:
+    row = _requests(access.user.pk, access.project.pk).select_related("assignment").first()
+    if row is None:
+        return None
+    return DecisionStep(
+        row.sample_id,
+        row.assignment.created_at,
+        "asked for a second opinion",
+        "Withdrew the request for a second opinion on",
+        partial(withdraw_assignment, access=access, assignment=row.assignment),
+    )
+
+
+_KINDS = (_label, _marking, _clearance, _resolution, _request)
+
+
+def _times_of(user: int, project: int) -> QuerySet[Project, tuple[datetime | None, ...]]:
+    steps = (_labels, _markings, _clearances, _resolutions)
+    own = [Subquery(rows(user, project).values("created_at")[:1]) for rows in steps]
+    request = Subquery(_requests(user, project).values("assignment__created_at")[:1])
+    return Project.objects.filter(pk=project).values_list(*own, request)
+
+
+# Every page of a sample asks, and nearly always a decision is the last step.
+_times = Prepared(_times_of, user=int, project=int)

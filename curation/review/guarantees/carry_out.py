@@ -1,29 +1,102 @@
-"""Carry out a guarantee in batches: approve its samples, or give them back when it is withdrawn.
+"""Start a guarantee on what an audit proves, and carry it out in batches: approve its samples, or give them back when
+it is withdrawn. After each decision on a drawn sample the guarantee is checked again.
 
 Each batch is a transaction that locks the guarantee, so that two workers never do the same one. The next call goes
 on after a killed process.
 """
 
+import math
+import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
+from django.dispatch import receiver
 
-from curation.guarantees.models import Draw, Guarantee
-from curation.review.decisions.approve import name_approved_texts
+from curation.guarantees.models import Audit, Draw, Guarantee
+from curation.projects.access import Access
+from curation.projects.models import Scope
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.state import emit_decided, fields_after, log_line
-from curation.review.guarantees.proof import proof_of
+from curation.review.decisions.outcome import name_approved_texts
+from curation.review.decisions.state import decided, emit_decided, fields_after, log_line
+from curation.review.guarantees.draw import write_draws
+from curation.review.guarantees.proof import alive_of, proof_of
 from curation.review.guarantees.sets import HELD, Rows, not_held, unpacked
 from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, withdraw_guarantee
 from curation.review.models import Action, Batch, Decision, Lease
 from curation.samples.models import Sample, SampleStatus
 from curation.web.ids import IdList
+from curation.web.problems import Conflict
+from curation.web.text.figures import counted
 from judging.scan.scan import rule_set_version
+
+_AT_ONCE = 10_000
+
+
+def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> Guarantee:
+    """Start to approve the unseen samples of the loosest threshold that the audit proves.
+
+    The share `keep_alive` of them stays pending for people. Raises `Conflict` where nothing is proven, where the audit
+    has a guarantee that is not withdrawn, and where people have changed so many of the samples since that the promise
+    about the others is not proven.
+    """
+    access.require(Scope.RUN)
+    with transaction.atomic():
+        Audit.objects.select_for_update().get(pk=audit.pk)
+        standing = Guarantee.objects.filter(audit=audit, withdrawn_at=None).first()
+        if standing is not None:
+            raise Conflict(f"Guarantee {standing.pk} stands on this audit. Withdraw it first.", code="has_guarantee")
+        proof = proof_of(audit)
+        level = proof.proven
+        if level is None:
+            raise Conflict(f"The audit proves nothing yet. {proof.why_not}", code="not_proven")
+        guarantee = Guarantee(
+            project=access.project,
+            audit=audit,
+            created_by=access.user,
+            threshold=level.threshold,
+            keep_alive=keep_alive,
+            batch=secrets.token_hex(12),
+        )
+        rows = _rows_to_approve(guarantee)
+        kept = _kept(rows, keep_alive)
+        guarantee.samples, guarantee.kept = len(rows) - len(kept), len(kept)
+        if not guarantee.samples or not proof.holds(guarantee):
+            raise Conflict(
+                f"Of the {counted(level.unseen, 'sample')} that the audit is about, {len(rows)} are as they were: "
+                "people have decided or changed the others. About so few nothing is proven. Draw a new audit.",
+                code="changed_since",
+            )
+        guarantee.save()
+        write_draws(access, audit, kept, guarantee=guarantee)
+        values = {"reviewer": access.user, "action": Action.APPROVE, "reason": f"guarantee {guarantee.pk}"}
+        Batch.objects.create(project=access.project, key=guarantee.batch, **values)
+        data = {"audit": str(audit.pk), "threshold": level.threshold, "samples": guarantee.samples}
+        proven = {"alpha": audit.alpha, "delta": audit.delta, "set_sha256": audit.set_sha256}
+        access.record("guarantee.create", str(guarantee.pk), data | proven)
+        transaction.on_commit(soon(guarantee.pk))
+    return guarantee
+
+
+def _rows_to_approve(guarantee: Guarantee) -> Rows:
+    """The rows of the set that could be approved now, in the order of their ids."""
+    rows = rows_above(guarantee)
+    parts = range(0, len(rows), _AT_ONCE)
+    found = {pk for start in parts for pk in approvable(guarantee, rows[start : start + _AT_ONCE])}
+    kept: Rows = rows[np.isin(rows["id"], list(found))]
+    return kept
+
+
+def _kept(rows: Rows, share: float) -> Rows:
+    """A random part of the rows, in the order of the draw; at least one if the share is not 0."""
+    size = math.ceil(share * len(rows))
+    return rows[np.random.default_rng().permutation(len(rows))[:size]]
+
 
 # A request works so long itself, then workers go on.
 REQUEST_SECONDS, WORKER_SECONDS = 5.0, 60.0
@@ -112,3 +185,24 @@ def _approve(guarantee: Guarantee, rows: Rows) -> bool:
 def soon(guarantee_id: int) -> Callable[[], None]:
     """For `transaction.on_commit`: begin in this request; workers go on with the rest."""
     return lambda: carry_out(guarantee_id, seconds=REQUEST_SECONDS)
+
+
+@receiver(decided)
+def recheck(lines: Sequence[Decision], **kwargs: Any) -> None:
+    """Withdraw the guarantees that the changed looks no longer prove. In the transaction of the decisions."""
+    ids = [line.sample_id for line in lines if line.guarantee_id is None]
+    standing = Guarantee.objects.filter(withdrawn_at=None, audit__draws__sample_id__in=IdList(ids)).distinct()
+    for guarantee in standing.select_related("project", "audit"):
+        reason = _failure(guarantee)
+        if reason and withdraw_guarantee(guarantee, by=None, reason=reason):
+            transaction.on_commit(soon(guarantee.pk))
+
+
+def _failure(guarantee: Guarantee) -> str:
+    """Why the guarantee no longer holds; empty if it does."""
+    if not proof_of(guarantee.audit).holds(guarantee):
+        return "The looks of its audit no longer prove it: a decision on an audited sample was changed or undone."
+    alive, alpha = alive_of(guarantee), guarantee.audit.alpha
+    if alive.has_failed:
+        return f"{alive.errors} errors among {alive.looked} samples that it kept for people: more than α = {alpha:g}."
+    return ""

@@ -11,7 +11,7 @@ from curation.guarantees.models import Audit, AuditSet, Draw
 from curation.labels.models import Question
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Scope
-from curation.review.decisions.approve import name_approved_texts
+from curation.review.decisions.outcome import name_approved_texts
 from curation.review.decisions.state import log_line
 from curation.review.guarantees.sets import (
     Rows,
@@ -26,7 +26,7 @@ from curation.review.guarantees.sets import (
 from curation.review.models import Action
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
-from curation.samples.scores.order import NO_MODEL, PREDICTED
+from curation.samples.scores import NO_MODEL, PREDICTED
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.figures import counted
 from judging.statistics.guarantee import enough_looks, least_looks, thresholds_of

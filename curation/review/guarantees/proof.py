@@ -36,13 +36,17 @@ class AuditDraw:
     decision: int
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The share of the unseen samples that is proven, and expected, for a tolerated share or a number of looks."""
+@out
+class PointOut:
+    alpha: float = Field(examples=[0.05])
+    proven: float = Field(examples=[0.62], description="Share of the unseen samples.")
+    expected: float = Field(examples=[0.7], description="The same if the looks so far were the whole truth.")
 
-    at: float
-    proven: float
-    expected: float
+
+@out
+class MoreOut:
+    looks: int = Field(examples=[100], description="Looks beside those of this audit.")
+    share: float = Field(examples=[0.71], description="Expected to be proven.")
 
 
 @dataclass(frozen=True)
@@ -60,8 +64,7 @@ class Proof:
 
     @property
     def seconds_saved(self) -> float | None:
-        level = self.proven
-        return None if self.seconds is None or level is None else round(self.seconds * level.unseen, 1)
+        return None if self.seconds is None or self.proven is None else round(self.seconds * self.proven.unseen, 1)
 
     @property
     def looked(self) -> int:
@@ -114,22 +117,22 @@ class Proof:
         unseen = self.audit.samples - self.audit.drawn - more
         return level.unseen / unseen if level is not None else 0.0
 
-    def curve(self) -> list[Point]:
+    def curve(self) -> list[PointOut]:
         """The shares for each tolerated share of errors, at the audit's confidence."""
         alphas = sorted({*ALPHAS, self.audit.alpha})
         levels = self.levels
-        return [Point(a, self.share(self._proven(levels, a)), self.share(self._expected(a))) for a in alphas]
+        return [PointOut(a, self.share(self._proven(levels, a)), self.share(self._expected(a))) for a in alphas]
 
-    def more_looks(self) -> list[tuple[int, float]]:
+    def more_looks(self) -> list[MoreOut]:
         """Numbers of further looks and the share that an audit of all of them is expected to prove, if they find errors
         as often as the looks so far; each with a larger share than the one before."""
-        audit, found, best = self.audit, list[tuple[int, float]](), self.share(self.proven)
+        audit, found, best = self.audit, list[MoreOut](), self.share(self.proven)
         for more in MORE_LOOKS if self.looked else ():
             if audit.drawn + more < audit.samples:
                 levels = with_looks(self.seen_levels, audit.drawn + more, self.looked)
                 share = self.share(self._proven(levels, audit.alpha), more=more)
                 if share > best:
-                    found.append((more, share))
+                    found.append(MoreOut(more, share))
                     best = share
         return found
 

@@ -12,13 +12,12 @@ from curation.guarantees.models import Audit, Guarantee
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
-from curation.review.guarantees.approve import approve_unseen
-from curation.review.guarantees.carry_out import soon
+from curation.review.guarantees.carry_out import approve_unseen, soon
 from curation.review.guarantees.draw import draw_audit, extend_audit
 from curation.review.guarantees.proof import Proof, alive_of, decided_since, proof_of
 from curation.review.guarantees.schemas import AuditIn, DrawnAuditOut, GuaranteeIn, GuaranteeOut
 from curation.review.guarantees.withdraw import withdraw_guarantee
-from curation.web.http.etag import set_etag
+from curation.web.http.responses import set_etag
 from curation.web.ids import find
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted, percent
@@ -135,7 +134,7 @@ def audit_values(proof: Proof) -> dict[str, Any]:
         "expected": level_values(proof, proof.expected),
         "why_not": proof.why_not,
         "curve": proof.curve(),
-        "more_looks": [{"looks": looks, "share": share} for looks, share in proof.more_looks()],
+        "more_looks": proof.more_looks(),
         "disagreement": proof.noise,
         "seconds_per_decision": proof.seconds,
         "seconds_saved": proof.seconds_saved,

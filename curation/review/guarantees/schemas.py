@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from curation.guarantees.models import ClusterColumn
 from curation.review.guarantees.draw import MAX_SIZE
-from curation.review.guarantees.proof import AliveOut, SinceOut
+from curation.review.guarantees.proof import AliveOut, MoreOut, PointOut, SinceOut
 from curation.samples.list.filters import SampleFilter
 from curation.web.lists.form_field import FilterField
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
@@ -75,17 +75,6 @@ class LevelOut(Out):
     threshold: float = Field(examples=[81.5])
     share: float = Field(examples=[0.62], description="Their share of all unseen samples of the set.")
     samples: int = Field(examples=[3100])
-
-
-class PointOut(Out):
-    alpha: float = Field(validation_alias="at", examples=[0.05])
-    proven: float = Field(examples=[0.62], description="Share of the unseen samples.")
-    expected: float = Field(examples=[0.7], description="The same if the looks so far were the whole truth.")
-
-
-class MoreOut(Out):
-    looks: int = Field(examples=[100], description="Looks beside those of this audit.")
-    share: float = Field(examples=[0.71], description="Expected to be proven.")
 
 
 class NoiseOut(Out):

@@ -11,8 +11,8 @@ from django.db.models import F
 from numpy.typing import NDArray
 
 from curation.samples.models import Flag, Sample, SampleQuerySet, SampleStatus, flag_bits
-from curation.samples.scores.order import score_of
-from judging.panel.buckets import HOLDING_FLAGS
+from curation.samples.scores import score_of
+from judging.panel.scoring import HOLDING_FLAGS
 
 # Findings that people have to look at: no guarantee approves a sample with one of them.
 HELD = flag_bits(sorted(HOLDING_FLAGS)) | Flag.SECRET | Flag.CONTROL

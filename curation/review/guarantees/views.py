@@ -10,9 +10,9 @@ from django.shortcuts import redirect, render
 from curation.guarantees.models import Audit
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.guarantees.approve import approve_unseen
+from curation.review.guarantees.carry_out import approve_unseen
 from curation.review.guarantees.draw import extend_audit
-from curation.review.guarantees.proof import Point, proof_of
+from curation.review.guarantees.proof import PointOut, proof_of
 from curation.review.guarantees.resource import (
     audits,
     guarantee_values,
@@ -112,9 +112,9 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
     }
 
 
-def share_chart(curve: Sequence[Point], alpha: float) -> Figure:
+def share_chart(curve: Sequence[PointOut], alpha: float) -> Figure:
     """The share of the unseen samples by the tolerated share of errors, both in percent; a line marks the audit's."""
-    x = [100 * one.at for one in curve]
+    x = [100 * one.alpha for one in curve]
     traces = [
         lines("proven", x, [100 * one.proven for one in curve], "%", line={"color": color("chart-1")}),
         lines("expected", x, [100 * one.expected for one in curve], "%", line={"color": color("chart-2")}),

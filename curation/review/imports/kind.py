@@ -10,9 +10,15 @@ from pydantic import Field
 from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
 from curation.imports.sources.rows import RowRefused, SourceRow
 from curation.projects.settings.data import CHAT, PREFERENCES, TURNS
+from curation.review.imports.carried import (
+    LAYOUT,
+    DecidingKind,
+    ScoreRow,
+    deciding_person,
+    read_score_row,
+    write_scores,
+)
 from curation.review.imports.content import ImportedRow, Trained, read_imported_row
-from curation.review.imports.decisions import DecidingKind, deciding_person
-from curation.review.imports.scores import LAYOUT, ScoreRow, read_score_row, write_scores
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
 from curation.runs.models import Run

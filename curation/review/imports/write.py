@@ -19,14 +19,13 @@ from curation.duels.score.stage import sample_texts
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Project
+from curation.review.imports.carried import imported_bucket, imported_priority, take_over
 from curation.review.imports.content import ImportedRow
-from curation.review.imports.decisions import take_over
 from curation.review.imports.labels import Completed, pair_rows
-from curation.review.imports.scores import imported_bucket, imported_priority
 from curation.review.models import import_batch
 from curation.samples.models import UNSCORED, Flag, Sample, SampleKind, SampleText
 from curation.samples.scans import scan_texts
-from curation.samples.scores.save import SampleRow, scanned_flags, upsert_samples
+from curation.samples.scores import SampleRow, scanned_flags, upsert_samples
 from curation.web.ids import IdList, KeyList
 from curation.web.text.storable import storable
 from judging.answers.digest import answer_sha256

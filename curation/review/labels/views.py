@@ -17,7 +17,7 @@ from curation.review.workspace.navigation import sample_url
 from curation.review.workspace.responses import announce
 from curation.review.workspace.workspace import answers_shown
 from curation.samples.models import Sample, SampleKind
-from curation.web.http.pages import posted_version
+from curation.web.http.middleware import posted_version
 from curation.web.ids import number
 from curation.web.problems import FieldError, Invalid, Problem
 

@@ -13,12 +13,11 @@ from django_htmx.http import trigger_client_event
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.bulk.undo import BulkUndone, undo_latest
-from curation.review.decisions.clear import clear, withdraw
-from curation.review.decisions.decide import decide
-from curation.review.decisions.drafts import clear_draft, save_draft
+from curation.review.decisions.decide import clear_draft, decide, save_draft
+from curation.review.decisions.findings import clear, withdraw
 from curation.review.decisions.marks import mark_steps
 from curation.review.decisions.revise import revise, side_to_revise
-from curation.review.decisions.steps import DecisionStep
+from curation.review.decisions.undo import DecisionStep
 from curation.review.models import Action, Decision, Lease, Pick
 from curation.review.pages.views import lease_if_undecided, sample_of
 from curation.review.queue.lease import give_back, hold, holder_of, own_lease
@@ -30,7 +29,7 @@ from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.trajectories.session.shown import labels_hidden, states_of
-from curation.web.http.pages import posted_version
+from curation.web.http.middleware import posted_version
 from curation.web.ids import number
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Problem, Stale
 from curation.web.text.figures import counted

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.review.decisions.drafts import draft_of
+from curation.review.decisions.decide import draft_of
 from curation.review.decisions.revise import side_to_revise
 from curation.review.models import Pick, Suggestion
 from curation.review.pages.views import sample_of

@@ -1,5 +1,9 @@
 """Leases: claim a sample, keep it while it is open, give it back. A lapsed lease is free for the next reviewer, and so
 is the lease of a person who may not review any more.
+
+`Sample.leased` is a column of the queue's indexes, so that a take passes no sample that others have open. The database
+writes it, however leases are made and go; the next take finds those that have lapsed (`free_lapsed`). The queue still
+looks for a live lease on the sample that it offers: the column only makes that search short.
 """
 
 from datetime import timedelta
@@ -19,6 +23,7 @@ from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
 from curation.web.database.clock import database_now
 from curation.web.database.prepared import Prepared
+from curation.web.database.schema_objects import SchemaObjects
 from curation.web.problems import Conflict, NotFound
 
 
@@ -141,3 +146,33 @@ _locked = Prepared(
 )
 # Nearly every take finds none. Django writes `held=True` without a comparison, for which SQLite reads no index.
 _lapsed = Prepared(lambda: Lease.objects.filter(held__in=[True], until__lte=Now()).values_list("sample_id"))
+
+
+WRITE = "UPDATE samples_sample SET leased = new.held WHERE id = new.sample_id"
+FREE = "UPDATE samples_sample SET leased = FALSE WHERE id = old.sample_id AND leased"
+# The events, and the condition of each.
+TRIGGERS = {
+    "lease_made": ("INSERT", "WHEN (new.held)", WRITE),
+    "lease_held": ("UPDATE OF held", "WHEN (new.held <> old.held)", WRITE),
+    "lease_gone": ("DELETE", "", FREE),
+}
+SQLITE = {
+    name: f"CREATE TRIGGER {name} AFTER {event} ON review_lease FOR EACH ROW {condition} BEGIN {statement}; END"
+    for name, (event, condition, statement) in TRIGGERS.items()
+}
+POSTGRESQL = {
+    name: f"""
+        CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            {statement};
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER {name} AFTER {event} ON review_lease
+        FOR EACH ROW {condition} EXECUTE FUNCTION {name}()"""
+    for name, (event, condition, statement) in TRIGGERS.items()
+}
+LEASED = SchemaObjects(
+    table="review_lease",
+    called="The queue",
+    check="review.W001",
+    statements={"sqlite": SQLITE, "postgresql": POSTGRESQL},
+)

@@ -19,7 +19,7 @@ from curation.samples.blind import refuse_hidden
 from curation.samples.list.conditions import HasOpinions
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.samples.scores.order import PREDICTED
+from curation.samples.scores import PREDICTED
 from curation.web.database.prepared import Prepared, RowCount
 from curation.web.lists.clauses import Unindexed, page_rows
 from curation.web.text.figures import COUNTED_UP_TO
@@ -107,10 +107,8 @@ def take_next(
     that are reserved for others never. Samples that the caller skipped or flagged come last, the longest ago first.
     With `resume` a sample that the caller has open comes before all of them, so that reloading a page shows the same.
     """
-    wanted = wanted or SampleFilter()
-    refuse_hidden(access, wanted)
-    opened = wanted.apply(_undecided(access.project)) if resume else None
-    rows = _offered(access.project, wanted, order)
+    opened = _undecided(access, wanted) if resume else None
+    rows = _offered(access, wanted, order)
     with transaction.atomic():
         claimed = _claim_open(opened, access) if opened is not None else None
         claimed = claimed or _claim_first(rows, access, order)
@@ -122,13 +120,12 @@ def take_next(
     return None if sample is None else Taken(sample, lease, skipped)
 
 
-def take_ahead(*, access: Access, order: Order, wanted: SampleFilter) -> Taken | None:
+def take_ahead(*, access: Access, order: Order, wanted: SampleFilter | None) -> Taken | None:
     """Claim a sample that the caller will see soon; None if they have `MOST_AHEAD` of these, or if so few samples are
     left that others need them."""
-    refuse_hidden(access, wanted)
+    rows = _offered(access, wanted, order)
     if open_count(access.project, access.user.pk) < AHEAD_FROM or _own_ahead(access).count() >= MOST_AHEAD:
         return None
-    rows = _offered(access.project, wanted, order)
     with transaction.atomic():
         claimed = _claim_first(rows, access, order, ahead=True)
     sample = _shown.first(sample=claimed[0].sample_id) if claimed else None
@@ -144,27 +141,33 @@ def _own_ahead(access: Access) -> QuerySet[Lease]:
     return Lease.objects.filter(reviewer=access.user, sample__project=access.project, ahead=True, until__gt=Now())
 
 
-def own_open(*, access: Access, wanted: SampleFilter) -> Taken | None:
+def own_open(*, access: Access, wanted: SampleFilter | None) -> Taken | None:
     """The sample that the caller has open in this queue; nothing is claimed or extended."""
-    refuse_hidden(access, wanted)
-    rows = wanted.apply(_undecided(access.project))
+    rows = _undecided(access, wanted)
     own = Lease.objects.filter(reviewer=access.user, until__gt=Now(), ahead=False, sample__in=rows)
     lease = own.order_by("-created_at").first()
     sample = _shown.first(sample=lease.sample_id) if lease else None
     return Taken(sample, lease, skipped_before=False) if lease and sample else None
 
 
-def _undecided(project: Project) -> SampleQuerySet:
-    return Sample.objects.of(project).filter(status=SampleStatus.PENDING)
+def _undecided(access: Access, wanted: SampleFilter | None = None) -> SampleQuerySet:
+    """The undecided samples of a filter, which the caller may use."""
+    rows: SampleQuerySet = Sample.objects.of(access.project).filter(status=SampleStatus.PENDING)
+    if wanted is None:
+        return rows
+    refuse_hidden(access, wanted)
+    return wanted.apply(rows)
 
 
-def _offered(project: Project, wanted: SampleFilter, order: Order) -> SampleQuerySet | None:
+def _offered(access: Access, wanted: SampleFilter | None, order: Order) -> SampleQuerySet | None:
     """The undecided samples of a filter that nobody has open: found by its index if they are few, else in the order of
     the queue. None stands for all of them in the usual order: nearly every call asks for these, by prepared reads."""
-    if order == "borderline" and wanted.is_empty():
+    if order == "borderline" and (wanted is None or wanted.is_empty()):
         return None
-    rows = _undecided(project).filter(**UNLEASED)
-    return page_rows(rows, wanted.clauses(rows), sort=COLUMNS[order])
+    rows = _undecided(access).filter(**UNLEASED)
+    if wanted is not None:
+        refuse_hidden(access, wanted)
+    return page_rows(rows, wanted.clauses(rows) if wanted else [], sort=COLUMNS[order])
 
 
 def _claim_first(
@@ -206,7 +209,7 @@ def _first(rows: SampleQuerySet | None, access: Access, order: Order) -> tuple[S
         fresh = own or _next_plain.first(project=access.project.pk, reviewer=reviewer)
         if fresh is not None:
             return fresh, False
-    unleased = _undecided(access.project).filter(**UNLEASED) if rows is None else rows
+    unleased = _undecided(access).filter(**UNLEASED) if rows is None else rows
     free, skips = undecided_by(_free(unleased), reviewer), _skips(reviewer)
     mine, others = is_assigned_to(reviewer), left_by_others(free.filter(**ASSIGNED), access.project, reviewer)
     parts = [others] if rows is None else [free.filter(mine, **ASSIGNED), free.filter(**UNASSIGNED), others]

@@ -24,7 +24,7 @@ from curation.runs.models import Item, Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleKind, SampleQuerySet, SampleStatus
 from curation.samples.scans import scan_texts
-from curation.samples.scores.save import scanned_flags
+from curation.samples.scores import scanned_flags
 from curation.web.ids import IdList
 from curation.web.text.storable import storable
 from judging.answers.read import FORMAT_REFUSALS, format_refusal

@@ -27,9 +27,8 @@ from curation.samples.models import Flag, SampleStatus, flag_names
 from curation.web.lists.filters import url_query
 from curation.web.lists.params import RequestQuery
 from curation.web.text.figures import counted, percent
-from judging.panel.buckets import HOLDING_FLAGS
-from judging.statistics.precision import Precision, Stratum, expected_precision
-from judging.statistics.rates import Interval, wilson
+from judging.panel.scoring import HOLDING_FLAGS
+from judging.statistics.rates import Interval, Precision, Stratum, expected_precision, wilson
 
 WIDTH = 5
 BINS = 100 // WIDTH

@@ -9,7 +9,7 @@ from curation.duels.models import Duel
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Action, Decision, Pick
 from curation.samples.models import Flag, flag_bits
-from judging.panel.buckets import HOLDING_FLAGS
+from judging.panel.scoring import HOLDING_FLAGS
 
 HOLDING = flag_bits(sorted(HOLDING_FLAGS))
 COUNTED = HOLDING | Flag.FLIP

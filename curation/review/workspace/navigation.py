@@ -8,7 +8,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from curation.projects.access import Access
-from curation.review.decisions.steps import DecisionStep, last_of_all
+from curation.review.decisions.undo import DecisionStep, last_of_all
 from curation.review.models import Action, Batch, Decision, Revision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
@@ -33,7 +33,8 @@ class Location:
     @property
     def conditions(self) -> str:
         """The queue's filter in words, empty if it has none."""
-        return wanted_of(self.query).words() if self.query else ""
+        wanted = wanted_of(self.query)
+        return wanted.words() if wanted else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,10 @@ class Navigation:
     next: str
 
 
-def wanted_of(query: str) -> SampleFilter:
-    """Return the filter in the query of a queue, which also has an order and the view of trajectories."""
-    return SampleFilter.from_query(QueryDict(query), ignore={"order", "view"})
+def wanted_of(query: str) -> SampleFilter | None:
+    """Return the filter in the query of a queue, which also has an order and the view of trajectories; None without a
+    query."""
+    return SampleFilter.from_query(QueryDict(query), ignore={"order", "view"}) if query else None
 
 
 def location_of(values: QueryDict) -> Location:

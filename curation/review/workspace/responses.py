@@ -65,7 +65,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
             "may_run": access.may(Scope.RUN),
             "order": order_of(query),
             "query": query,
-            "filtered": not wanted.is_empty(),
+            "filtered": wanted is not None and not wanted.is_empty(),
             "navigation": navigation_of(access, location, 0),
             "done": last_done(access),
             "search_url": "",

@@ -2,37 +2,46 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Duel, Verdict
-from curation.duels.pages.verdicts import JudgeVerdicts, judge_views
+from curation.duels.pages.verdicts import judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.data import Words
-from curation.review.decisions.drafts import draft_of
+from curation.review.decisions.decide import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
+from curation.review.decisions.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
 from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
-from curation.review.workspace.detail import AnswerDetail, Detail, Facts, detail_of, history_of
+from curation.review.workspace.detail import (
+    AnswerDetail,
+    Detail,
+    Facts,
+    FindingView,
+    ShownAnswer,
+    ShownTexts,
+    detail_of,
+    findings_shown,
+    history_of,
+    marks_of,
+)
 from curation.review.workspace.diff import diff_html, word_diff
-from curation.review.workspace.findings import FindingView, ShownAnswer, ShownTexts, findings_shown, marks_of
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of
-from curation.review.workspace.second_opinions import AskedFor, colleagues_of, requests_of
-from curation.samples.blind import shown_flags
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names, source_url
-from curation.web.text.markdown import markdown_html
-from curation.web.text.markup import Spans, marked, visible
+from curation.web.text.markup import Spans, markdown_html, marked, visible
 from curation.web.text.parts import Form, answer_form, part_html
 from curation.web.text.transcript import Excerpt, TranscriptTurn
 from judging.panel.rubric import Dimension
@@ -115,7 +124,7 @@ class Revealed:
     duel_id: int
     score: Score | None
     imported: ImportedOut | None
-    judges: list[JudgeVerdicts]
+    judges: list[dict[str, Any]]
     metrics: list[tuple[str, float]]
     revisions: list[RevisionView]
     revised: list[AnswerDetail]
@@ -239,7 +248,6 @@ def workspace_of(
     )
     findings = findings_shown(access, sample, blind=blind, shown=shown)
     hides_ending = rolled_out and blind
-    flags = sample.flags & ~HIDDEN_OF_ROLLOUT if hides_ending else shown_flags(sample, hidden=blind)
     return Workspace(
         sample=sample,
         location=location,
@@ -255,7 +263,7 @@ def workspace_of(
         tools=history.tools_html if history is not None and history.tools else None,
         rollout=rollout,
         revealed=_revealed(found, revisions, findings, words) if found and not blind else None,
-        flags=flag_names(flags),
+        flags=flag_names(sample.flags & ~HIDDEN_OF_ROLLOUT) if hides_ending else sample.shown_flags(hidden=blind),
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=[

@@ -12,7 +12,7 @@ from curation.runs.endpoint_check.served import list_served
 from curation.runs.endpoint_check.start import apply_trial, try_endpoint
 from curation.runs.models import ENDED, Run
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.web.http.etag import set_etag
+from curation.web.http.responses import set_etag
 
 router = Router(tags=["models"])
 

@@ -1,7 +1,7 @@
 """The run kind `test`: a worker makes a small call to an endpoint, and one each with a stream, a schema and a tool."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import replace
 
 import orjson
@@ -102,7 +102,7 @@ class TestStage(StageOf[TestParams]):
         trials = {"takes_json_schema": self._takes_schema, "takes_tools": self._takes_tools}
         if "streams" not in found:
             trials["streams"] = self._streams
-        tried = await asyncio.gather(*(trial(context, item, job) for trial in trials.values()))
+        tried = await asyncio.gather(*(_unless_refused(trial(context, item, job)) for trial in trials.values()))
         found |= zip(trials, tried, strict=True)
         taken = {name: found[name] for name in ("takes_json_schema", "takes_tools") if found[name] is not None}
         return _result(context.run, {**found, "params": {**way, **taken}, "prices": listed_prices(job)})
@@ -138,10 +138,7 @@ class TestStage(StageOf[TestParams]):
     async def _streams(self, context: LlmContext, item: Item, job: EndpointTarget) -> bool | None:
         """Return whether the endpoint streams an answer. The three trials return None if nothing is known."""
         target = replace(job, params={**job.params, "stream": True})
-        try:
-            said = await _ask(context, item, target, short_request(" (streamed)"))
-        except ItemFailed as failed:
-            return False if type(failed.__cause__) is Refused else None
+        said = await _ask(context, item, target, short_request(" (streamed)"))
         return said.first_token_ms is not None
 
     async def _takes_schema(self, context: LlmContext, item: Item, job: EndpointTarget) -> bool | None:
@@ -151,10 +148,7 @@ class TestStage(StageOf[TestParams]):
         """
         params = {key: value for key, value in job.params.items() if key != "response_format"}
         request = replace(short_request(" (as JSON)"), schema=READY_FORMAT)
-        try:
-            said = await _ask(context, item, replace(job, params={**params, "takes_json_schema": True}), request)
-        except ItemFailed as failed:
-            return False if type(failed.__cause__) is Refused else None
+        said = await _ask(context, item, replace(job, params={**params, "takes_json_schema": True}), request)
         if said.finish_reason == "length":
             return None
         try:
@@ -165,11 +159,16 @@ class TestStage(StageOf[TestParams]):
     async def _takes_tools(self, context: LlmContext, item: Item, job: EndpointTarget) -> bool | None:
         """Return whether the model calls a tool that it is asked to call."""
         asked = replace(short_request(), messages=[{"role": "user", "content": TOOL_QUESTION}], tools=[READY_TOOL])
-        try:
-            said = await _ask(context, item, replace(job, params={**job.params, "takes_tools": True}), asked)
-        except ItemFailed as failed:
-            return False if type(failed.__cause__) is Refused else None
+        said = await _ask(context, item, replace(job, params={**job.params, "takes_tools": True}), asked)
         return None if said.finish_reason == "length" else bool(said.tool_calls)
+
+
+async def _unless_refused(trial: Awaitable[bool | None]) -> bool | None:
+    """Return the result of a trial: false if its call was refused, None if it failed otherwise."""
+    try:
+        return await trial
+    except ItemFailed as failed:
+        return False if type(failed.__cause__) is Refused else None
 
 
 async def _ask(context: LlmContext, item: Item, target: EndpointTarget, request: CompletionRequest) -> Completion:

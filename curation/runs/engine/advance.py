@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from curation.projects.models import AuditEntry
 from curation.runs.engine.dispatch import dispatch
-from curation.runs.kinds import MendingStage, Stage, kind_of, stages_of
+from curation.runs.kinds import Json, MendingStage, Stage, kind_of, stages_of
 from curation.runs.models import LIVE, OPEN, Item, ItemState, Run, RunEvent, RunState
 from curation.web.failures import DiskFull, failure_of
 from curation.web.problems import Problem
@@ -29,7 +29,8 @@ def enter_stage(run: Run, stage: Stage) -> int:
     """
     total = skipped = 0
     batch: list[Item] = []
-    done = set(Item.objects.filter(run=run, stage=stage.name).values_list("key", flat=True))
+    earlier = Item.objects.filter(run=run, stage=stage.name).values_list("key", flat=True)
+    done = set(earlier) if run.items_total else set()
     for planned in stage.plan(run):
         if planned.key in done:
             continue
@@ -119,7 +120,8 @@ def _advance(run_id: int) -> bool:
 def _stage_is_lost(run: Run) -> bool:
     ended = Item.objects.filter(run=run, stage=run.stage).order_by()
     return (
-        ended.filter(state=ItemState.FAILED).exists()
+        run.items_failed > 0
+        and ended.filter(state=ItemState.FAILED).exists()
         and not ended.filter(state__in=[ItemState.DONE, ItemState.SKIPPED]).exists()
     )
 
@@ -127,18 +129,16 @@ def _stage_is_lost(run: Run) -> bool:
 def _finish(run: Run) -> None:
     run.refresh_from_db()
     kind = kind_of(run.kind)
-    result = {**run.result, **kind.finish(run, kind.read(run))}
-    Run.objects.filter(pk=run.pk).update(result=result)
-    _end(run.pk, RunState.SUCCEEDED, "")
+    _end(run.pk, RunState.SUCCEEDED, "", result={**run.result, **kind.finish(run, kind.read(run))})
 
 
-def _end(run_id: int, state: RunState, error: str) -> None:
+def _end(run_id: int, state: RunState, error: str, **changes: Json) -> None:
     """End the run; a second caller changes nothing."""
     with transaction.atomic():
         live = Run.objects.filter(pk=run_id, state__in=LIVE)
-        if live.update(state=state, error=error, finished_at=timezone.now()) != 1:
+        if live.update(state=state, error=error, finished_at=timezone.now(), **changes) != 1:
             return
-        run = Run.objects.get(pk=run_id)
+        run = Run.objects.select_related("project").get(pk=run_id)
         level = RunEvent.Level.ERROR if state == RunState.FAILED else RunEvent.Level.INFO
         if run.outcome:
             level = RunEvent.Level.WARNING

@@ -19,7 +19,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 from django.db import connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Exists, F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -52,9 +52,8 @@ def pending_for(*, run: Run, owner: str, limit: int, alone: bool) -> list[Item]:
     if not alone:
         return list(pending.filter(_SHARED)[:limit])
     mine = stage.filter(state=ItemState.CLAIMED, lease_owner=owner)
-    if mine.exclude(suspects=None, claims__lte=APART_AFTER).exists():
-        return []
-    found = list(pending.filter(_SHARED)[:limit])
+    works_apart = Exists(mine.exclude(suspects=None, claims__lte=APART_AFTER))
+    found = list(pending.filter(_SHARED).exclude(works_apart)[:limit])
     if found or mine.exists():
         return found
     first = pending.first()
@@ -136,12 +135,15 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: b
     with transaction.atomic():
         Run.objects.hold(run.pk)
         alive = Run.objects.filter(pk=run.pk, state__in=LIVE, stage=run.stage)
-        if not alive.exists():
+        begun = alive.values_list("state", "started_at").first()
+        if begun is None:
             return []
         if most is not None:
             claimed = Item.objects.filter(run=run, stage=run.stage, state=ItemState.CLAIMED)
             limit = max(0, min(limit, most - claimed.count()))
         items = pending_for(run=run, owner=owner, limit=limit, alone=alone)
+        if not items:
+            return []
         ids = [item.pk for item in items]
         Item.objects.filter(pk__in=ids, state=ItemState.PENDING).update(
             state=ItemState.CLAIMED,
@@ -150,10 +152,8 @@ def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: b
             claims=F("claims") + 1,
             claimed_at=timezone.now(),  # compared with the calls of this same worker
         )
-        if items:
-            alive.filter(Q(state=RunState.QUEUED) | Q(started_at=None)).update(
-                state=RunState.RUNNING, started_at=timezone.now()
-            )
+        if begun[0] == RunState.QUEUED or begun[1] is None:
+            alive.update(state=RunState.RUNNING, started_at=timezone.now())
     now = database_now() if any(item.waiting_since for item in items) else None
     for item in items:
         item.claims += 1
@@ -178,7 +178,10 @@ def release(*, run_id: int, owner: str) -> int:
     with transaction.atomic():
         Run.objects.hold(run_id)
         mine = Item.objects.filter(run_id=run_id, lease_owner=owner, state=ItemState.CLAIMED)
-        lose_calls(list(mine.values_list("pk", flat=True)), "its run was stopped before the answer")
+        ids = list(mine.values_list("pk", flat=True))
+        if not ids:
+            return 0
+        lose_calls(ids, "its run was stopped before the answer")
         return mine.update(state=ItemState.PENDING, lease_owner="", lease_until=None, claims=F("claims") - 1)
 
 

@@ -11,19 +11,17 @@ from curation.projects.models import Project, Scope
 from curation.projects.removal.api import ArchiveIn, DeletionOut, accepted
 from curation.runs import control
 from curation.runs.calls.move import moved_lines
-from curation.runs.kinds import launchable_kind
+from curation.runs.kinds import Estimate, launchable_kind
 from curation.runs.launch import estimate, launch, require_scopes
 from curation.runs.models import Call, Item, Run, RunEvent
 from curation.runs.pages.filters import CallList, EventList, ItemList, RunList, kind_names
 from curation.runs.pages.results import require_results, why_hidden
 from curation.runs.pages.schemas import RunOut, run_out, run_row, run_version
 from curation.runs.removal import archive_row, delete_row
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
-from curation.web.text.figures import exact_money
 
 router = Router(tags=["runs"])
 
@@ -55,14 +53,14 @@ class EstimateIn(Strict):
     budget: Decimal | None = Field(None, examples=["5.00"], description="A note says if it does not suffice.")
 
 
-class EstimateOut(Schema):
+class EstimateOut(Out):
     """The size of a launch. `cost` is null if the price of an `unpriced` model is not known."""
 
     items: int
     calls: int = Field(examples=[270])
     tokens_in: int
     tokens_out: int
-    cost: str | None = Field(examples=["0.42"])
+    cost: Money | None = Field(examples=["0.42"])
     unpriced: list[str]
     notes: list[str] = Field(examples=[["2 prompts have no pull-request record and cannot be challenged."]])
 
@@ -129,20 +127,11 @@ def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunI
 
 
 @router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="Estimate the cost of a launch")
-def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> dict[str, object]:
+def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> Estimate:
     """Needs the scopes of the launch."""
     access = enter(request, slug, Scope.RUN)
     require_scopes(access, launchable_kind(body.kind).name, body.params)
-    found = estimate(project=access.project, kind=body.kind, params=body.params, budget=body.budget)
-    return {
-        "items": found.items,
-        "calls": found.calls,
-        "tokens_in": found.tokens_in,
-        "tokens_out": found.tokens_out,
-        "cost": None if found.cost is None else exact_money(found.cost),
-        "unpriced": list(found.unpriced),
-        "notes": list(found.notes),
-    }
+    return estimate(project=access.project, kind=body.kind, params=body.params, budget=body.budget)
 
 
 @router.get("/runs/{run_id}", response=RunOut, summary="One run, and the reasons why it waits")

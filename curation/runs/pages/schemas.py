@@ -8,7 +8,7 @@ from pydantic import Field
 
 from curation.runs.models import Run
 from curation.runs.pages.waiting import WaitingOut, waits_of
-from curation.web.http.etag import version_of
+from curation.web.http.responses import version_of
 from curation.web.text.figures import exact_money
 
 
@@ -57,36 +57,27 @@ def run_version(run: Run) -> str:
     return version_of([run.state, run.archived_at])
 
 
+# Columns of a run that are in a response as they are.
+_SAME = (
+    *("kind", "params", "calls", "tokens_in", "tokens_out", "cost_unknown_calls"),
+    *("created_at", "started_at", "finished_at", "archived_at", "texts_moved_at", "rows_moved_at"),
+)
+
+
 def run_row(run: Run, *, hidden: bool = False) -> dict[str, object]:
     """Return the run as JSON; `hidden`, without its result. `cost` is null if calls were made and no price is known.
     Reads `run.project`."""
     unknown = run.cost_unknown_calls > 0 and run.cost == 0
     return {
+        **{name: getattr(run, name) for name in _SAME},
         "id": str(run.pk),
-        "kind": run.kind,
         "project": run.project.slug,
         "state": run.state,
         "outcome": run.outcome or None,
         "stage": run.stage or None,
-        "params": run.params,
         "budget": None if run.budget is None else f"{run.budget.normalize():f}",
-        "items": {
-            "total": run.items_total,
-            "done": run.items_done,
-            "failed": run.items_failed,
-            "skipped": run.items_skipped,
-        },
-        "calls": run.calls,
-        "tokens_in": run.tokens_in,
-        "tokens_out": run.tokens_out,
+        "items": {name: getattr(run, f"items_{name}") for name in ("total", "done", "failed", "skipped")},
         "cost": None if unknown else exact_money(run.cost),
-        "cost_unknown_calls": run.cost_unknown_calls,
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "archived_at": run.archived_at,
-        "texts_moved_at": run.texts_moved_at,
-        "rows_moved_at": run.rows_moved_at,
         "error": run.error or None,
         "result": None if hidden else run.result,
     }

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -36,28 +35,30 @@ class CallDayOut:
     latency_ms: float | None = Field(examples=[840.5])
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointUsage:
-    """The calls of one endpoint that began from one moment on and before another, without those under way.
+@out
+class UsageFigures:
+    """Calls that have ended. Tokens and cost are of the calls where they are known; latencies are of answered calls,
+    the first token is of those that were streamed. Percentiles are the nearest rank; null without a call."""
 
-    `tokens_in`, `tokens_out` and `cost` (US dollars) are those that are known; `tokens_unknown_calls` were answered
-    without usage. Latencies are of answered calls, and the first token of those that were streamed; None without one.
-    Median and 95th percentile are the nearest rank: the value of a call.
-    """
+    since: datetime = Field(examples=["2026-11-21T00:00:00Z"])
+    until: datetime = Field(examples=["2026-11-22T00:00:00Z"])
+    calls: int = Field(examples=[270])
+    failed: int = Field(examples=[2], description="Errors and calls that were lost with their worker.")
+    tokens_in: int = Field(examples=[120400])
+    tokens_out: int = Field(examples=[9800])
+    tokens_unknown_calls: int = Field(examples=[0], description="Answered without usage.")
+    cost: str | None = Field(
+        examples=["0.41"], description="US dollars; null if calls were made and no price is known."
+    )
+    cost_unknown_calls: int = Field(examples=[2])
+    latency_median_ms: int | None = Field(examples=[840])
+    latency_p95_ms: int | None = Field(examples=[2150])
+    first_token_median_ms: int | None = Field(examples=[190])
+    first_token_p95_ms: int | None = Field(examples=[420])
 
-    since: datetime
-    until: datetime
-    calls: int
-    failed: int
-    tokens_in: int
-    tokens_out: int
-    tokens_unknown_calls: int
-    cost: Decimal
-    cost_unknown_calls: int
-    latency_median_ms: int | None
-    latency_p95_ms: int | None
-    first_token_median_ms: int | None
-    first_token_p95_ms: int | None
+    @property
+    def known_cost(self) -> Decimal:
+        return Decimal(self.cost or 0)
 
 
 def calls_by_day(project: Project, since: datetime) -> list[CallDayOut]:
@@ -81,7 +82,7 @@ def calls_by_day(project: Project, since: datetime) -> list[CallDayOut]:
     ]
 
 
-def usage_by_day(project: Project, model: str, days: int) -> tuple[EndpointUsage, list[EndpointUsage]]:
+def usage_by_day(project: Project, model: str, days: int) -> tuple[UsageFigures, list[UsageFigures]]:
     """Return the endpoint's usage in the last days, today included: of all, and of each day with calls."""
     today = timezone.localdate()
     midnights = [_midnight(today - timedelta(days=back)) for back in range(-1, days)]  # the newest first
@@ -129,15 +130,16 @@ def _times(rows: QuerySet[Call], field: str) -> defaultdict[int, Counter[int]]:
 
 def _usage(
     since: datetime, until: datetime, sums: Mapping[str, Any], latencies: Counter[int], first_tokens: Counter[int]
-) -> EndpointUsage:
-    return EndpointUsage(
+) -> UsageFigures:
+    return UsageFigures(
         since=since,
         until=until,
         latency_median_ms=_percentile(latencies, 50),
         latency_p95_ms=_percentile(latencies, 95),
         first_token_median_ms=_percentile(first_tokens, 50),
         first_token_p95_ms=_percentile(first_tokens, 95),
-        **{name: sums[name] for name in SUMS},
+        **{name: sums[name] for name in SUMS}
+        | {"cost": None if sums["cost_unknown_calls"] and not sums["cost"] else exact_money(sums["cost"])},
     )
 
 

@@ -13,7 +13,7 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.usage.api import UsageQuery
-from curation.runs.usage.figures import ENDED, EndpointUsage, usage_by_day
+from curation.runs.usage.figures import ENDED, UsageFigures, usage_by_day
 from curation.web.charts import DAY_MS, Figure, axis, bars, color, figure, lines
 from curation.web.lists.pages import Tab
 from curation.web.text.figures import counted, money
@@ -25,7 +25,7 @@ PERIODS = (7, 30, 90)
 class UsageRow:
     """Figures and the lists of calls behind them."""
 
-    usage: EndpointUsage
+    usage: UsageFigures
     calls_url: str
     answered_url: str
     failed_url: str
@@ -59,7 +59,7 @@ def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse
     return render(request, "runs/usage/page.html", context)
 
 
-def _row(endpoint: Endpoint, usage: EndpointUsage) -> UsageRow:
+def _row(endpoint: Endpoint, usage: UsageFigures) -> UsageRow:
     return UsageRow(
         usage,
         calls_url=_calls_url(endpoint, usage, *ENDED),
@@ -69,7 +69,7 @@ def _row(endpoint: Endpoint, usage: EndpointUsage) -> UsageRow:
     )
 
 
-def _calls_url(endpoint: Endpoint, usage: EndpointUsage, *statuses: str, **more: str) -> str:
+def _calls_url(endpoint: Endpoint, usage: UsageFigures, *statuses: str, **more: str) -> str:
     query = {
         "status": ",".join(statuses),
         "model": endpoint.name,
@@ -84,7 +84,7 @@ urlpatterns = [path("p/<slug:slug>/models/<endpoint:name>/usage/", model_usage, 
 
 
 def usage_charts(
-    days: Sequence[EndpointUsage], urls: Mapping[date, str], first: date, last: date
+    days: Sequence[UsageFigures], urls: Mapping[date, str], first: date, last: date
 ) -> list[tuple[str, Figure]]:
     """The charts that have something to show, with their titles. A point opens the calls of its day."""
     dates = [day.since.date() for day in days]
@@ -106,9 +106,9 @@ def usage_charts(
         return lines(name, shown, [None if value is None else value / 1000 for value in values], "seconds", **opened)
 
     charts = []
-    if any(day.cost for day in days):
-        cost = bar("cost", [float(day.cost) for day in days], "chart-1", "%{hovertext}")
-        cost["hovertext"] = [money(day.cost) for day in days]
+    if any(day.known_cost for day in days):
+        cost = bar("cost", [float(day.known_cost) for day in days], "chart-1", "%{hovertext}")
+        cost["hovertext"] = [money(day.known_cost) for day in days]
         charts.append(("Cost per day", chart([cost], "US dollars")))
     latency = {
         "median": [day.latency_median_ms for day in days],

@@ -4,12 +4,12 @@ from pydantic import BaseModel, Field
 
 from curation.projects.access import Access, enter
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at_rows, refuse_hidden, shown_flags
+from curation.samples.blind import hides, look_at_rows, refuse_hidden
 from curation.samples.list.filters import SampleList
-from curation.samples.list.queries import in_review, sample_page
+from curation.samples.list.pages import in_review, sample_page
 from curation.samples.list.saved_views import router as saved_views_router
 from curation.samples.list.similar import similar_samples
-from curation.samples.models import Sample, flag_names, source_url
+from curation.samples.models import Sample, source_url
 from curation.web.database.prepared import Prepared
 from curation.web.ids import id_number
 from curation.web.problems import NotFound
@@ -77,7 +77,7 @@ def sample_out(
         "bucket": None if hidden else sample.shown_bucket or None,
         "score": None if hidden else sample.shown_score,
         "predicted": None if hidden else sample.predicted,
-        "flags": flag_names(shown_flags(sample, hidden=hidden)),
+        "flags": sample.shown_flags(hidden=hidden),
         "source": sample.source,
         "repo": sample.repo,
         "instance_id": sample.instance_id,

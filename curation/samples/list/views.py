@@ -1,8 +1,10 @@
 """The samples list as a page, its count, its saved views, and the question before a bulk action."""
 
+from dataclasses import dataclass
+
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
@@ -10,17 +12,73 @@ from django.utils.cache import patch_vary_headers
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import hides, look_at_rows, refuse_hidden, refuse_hidden_query
-from curation.samples.list.confirm_bulk import confirm_bulk
 from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import SavedViewIn, saved_views
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView
 from curation.web.forms import ProblemForm
-from curation.web.ids import find
+from curation.web.ids import find, id_number
 from curation.web.lists.params import find_list
+from curation.web.problems import FieldError, Problem
+
+# A larger action is refused (`curation.review.bulk.decide`); counting stops there too.
+MAX_MATCHING = 50_000
+VERBS = {"approve": "Approve", "reject": "Reject", "queue": "Send to the queue"}
+TONES = {"approve": "primary", "reject": "bad", "queue": "primary"}
+AFTERWARDS = {
+    "approve": "You are recorded as their reviewer. Exports can include them.",
+    "reject": "You are recorded as their reviewer. Exports do not include them.",
+    "queue": "The samples are pending again, and reviewers get them from the queue.",
+}
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_hidden_query)
+@dataclass(frozen=True, slots=True)
+class BulkConfirmation:
+    """The context of `samples/_bulk_confirm.html`; its form posts `action, count` and `ids`, or `all=1` and `query`."""
+
+    slug: str
+    action: str
+    verb: str
+    tone: str
+    afterwards: str
+    count: int
+    ids: tuple[str, ...]
+    query: str
+    too_many: bool
+
+
+def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
+    """Count the selection (`ids`) or, with `all=1`, all samples that match the filter in the same query."""
+    action = given.get("action", "")
+    if action not in VERBS:
+        raise Problem(f"There is no action {action!r}.", errors=[FieldError("action", "approve, reject or queue")])
+    rows = Sample.objects.of(access.project)
+    ids: tuple[str, ...] = ()
+    query = ""
+    if given.get("all") == "1":
+        wanted = SamplePageParams.from_query(given, ignore={"action", "all", "ids"})
+        refuse_hidden(access, wanted)
+        query = wanted.to_query()
+        count = wanted.apply(rows).order_by()[: MAX_MATCHING + 1].count()
+    else:
+        asked = [id_number(pk) for pk in given.getlist("ids")[:500]]
+        found = rows.filter(pk__in=[pk for pk in asked if pk is not None])
+        ids = tuple(str(pk) for pk in found.order_by("id").values_list("pk", flat=True))
+        count = len(ids)
+    return BulkConfirmation(
+        slug=access.project.slug,
+        action=action,
+        verb=VERBS[action],
+        tone=TONES[action],
+        afterwards=AFTERWARDS[action],
+        count=count,
+        ids=ids,
+        query=query,
+        too_many=count > MAX_MATCHING,
+    )
+
+
+@project_page(Scope.READ, "GET", refuses_query=refuse_hidden_query)
 def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
     fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers

@@ -8,11 +8,9 @@ from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, Pipeline, Stage
 from curation.runs.models import Run
 from curation.runs.workers.sandbox_report import require_sandbox
-from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.repair import repair_stages
-from curation.scenarios.author.stage import AuthorStage, authored_in
-from curation.scenarios.gate.kind import CHECKS
-from curation.scenarios.gate.run_section import TEMPLATE, gate_section
+from curation.scenarios.author.stage import AuthorParams, AuthorStage, authored_in
+from curation.scenarios.gate.kind import CHECKS, TEMPLATE, gate_section
 from curation.scenarios.gate.stage import gate_stage
 from curation.scenarios.models import ScenarioStatus
 from curation.scenarios.taxonomy.axes import taxonomy_of

@@ -8,9 +8,15 @@ from curation.llm.client.completion import EndpointTarget
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
 from curation.runs.models import Item, Run
-from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.reply import BundleOrder, first_messages, refused_messages
-from curation.scenarios.author.stage import INSTRUCTIONS, AuthorJob, WrittenDocument, ask_for_bundle, authored_in
+from curation.scenarios.author.stage import (
+    INSTRUCTIONS,
+    AuthorJob,
+    AuthorParams,
+    WrittenDocument,
+    ask_for_bundle,
+    authored_in,
+)
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.bundles.harbor import HarborTask
 from curation.scenarios.bundles.save import save_scenario

@@ -3,7 +3,9 @@
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
 
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget, Message
 from curation.projects.instructions.texts import Instructions
@@ -13,13 +15,13 @@ from curation.runs.calls.targets import call_params, run_instructions, run_targe
 from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, PlannedItem, StageOf, Write
 from curation.runs.models import Item, Run
 from curation.scenarios.author.combinations import pick_combinations
-from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.reply import BundleOrder, first_messages, read_reply, repair_messages, response_format
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.bundles.save import SavedBundle, save_scenario
 from curation.scenarios.models import Scenario, ScenarioQuerySet, ScenarioStatus, ScenarioText
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of
-from curation.web.problems import Conflict
+from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.schemas import StrictModel
 
 T = TypeVar("T")
 INSTRUCTIONS = "author"
@@ -29,6 +31,40 @@ MAX_SUFFIX = 1000
 MAX_SEED = 2**53
 # The newest scenarios of its cell that a teacher sees.
 SHOWN_EXISTING = 5
+Value = str | int
+
+
+class AuthorParams(StrictModel):
+    """`axes` pins some axes to a value or to several; the others are chosen where the fewest scenarios are.
+
+    `attempts` counts invalid documents, `repairs` how often a bundle that the gate refused goes back to the model with
+    the report. Without `seed` every run writes others. `structured` sends the bundle's schema to models that take one.
+    """
+
+    model: str
+    n: Annotated[int, Field(ge=1, le=2000)] = 10
+    axes: dict[str, Value | list[Value]] = {}
+    attempts: Annotated[int, Field(ge=1, le=10, description="Attempts per bundle, if its document is invalid.")] = 3
+    repairs: Annotated[int, Field(ge=0, le=5)] = 2
+    repeats: Annotated[int, Field(ge=0, le=20)] = 2
+    structured: bool = True
+    seed: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    dry_run: bool = False
+
+    def pins(self, taxonomy: Taxonomy) -> dict[str, list[str]]:
+        """Axis → allowed values. Raises `Invalid` for unknown axes and values."""
+        pins: dict[str, list[str]] = {}
+        errors: list[FieldError] = []
+        for axis, given in self.axes.items():
+            values: Sequence[Value] = given if isinstance(given, list) else [given]
+            if not values:
+                errors.append(FieldError(f"params.axes.{axis}", "needs at least one value"))
+            for value in values:
+                errors += taxonomy.errors({axis: value}, path="params.axes")
+            pins[axis] = list(dict.fromkeys(str(value) for value in values))
+        if errors:
+            raise Invalid.fields(errors)
+        return pins
 
 
 @dataclass(frozen=True, slots=True)

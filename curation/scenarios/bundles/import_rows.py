@@ -13,8 +13,8 @@ from curation.projects.settings.data import TRAJECTORIES
 from curation.runs.models import Run
 from curation.scenarios.bundles.document import Bundle, canonical
 from curation.scenarios.bundles.harbor import Document, parse_scenario
+from curation.scenarios.bundles.save import upsert_bundles
 from curation.scenarios.bundles.task_reader import TaskReader, task_roots
-from curation.scenarios.bundles.upsert import upsert_bundles
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy, taxonomy_of
 from curation.web.problems import Invalid
 

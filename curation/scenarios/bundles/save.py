@@ -1,6 +1,6 @@
-"""Save a bundle as a new scenario or as an edit; delete a scenario."""
+"""Save a bundle as a new scenario or as an edit, or many by their names; delete a scenario."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -15,13 +15,14 @@ from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus, Sc
 from curation.web.problems import Conflict, FieldError, Stale
 from curation.web.text.figures import counted
 
+BATCH = 500
+
 
 @dataclass(frozen=True, slots=True)
 class SavedBundle:
     """`changed` is False if the scenario already had this bundle; then nothing was written."""
 
     scenario: Scenario
-    created: bool
     changed: bool
 
 
@@ -41,9 +42,9 @@ def save_scenario(
     with transaction.atomic():
         lock_scenarios(project)
         if scenario is None:
-            row = _named(project, bundle, lambda: _create(project, bundle, run))
+            row = _named(project, bundle, lambda: _create(project, [bundle], run)[0])
             _log(project, user, row, "scenario.create")
-            saved = SavedBundle(row, created=True, changed=True)
+            saved = SavedBundle(row, changed=True)
         else:
             saved = replace_bundle(project, scenario, bundle, user=user, run=run, seen_version=seen_version)
         if saved.changed:
@@ -71,10 +72,10 @@ def replace_bundle(
     if seen_version is not None and seen_version != row.version:
         raise Stale.version(seen_version, row.version)
     if row.bundle_sha256 == bundle.sha256:
-        return SavedBundle(row, created=False, changed=False)
+        return SavedBundle(row, changed=False)
     _named(project, bundle, lambda: _update(row, bundle, run))
     _log(project, user, row, "scenario.update")
-    return SavedBundle(row, created=False, changed=True)
+    return SavedBundle(row, changed=True)
 
 
 def delete_scenario(*, access: Access, scenario: Scenario) -> None:
@@ -108,11 +109,14 @@ def axis_rows(scenario: Scenario, bundle: Document) -> list[ScenarioAxis]:
     return [ScenarioAxis(scenario=scenario, axis=axis, value=str(value)) for axis, value in bundle.axes.items()]
 
 
-def _create(project: Project, bundle: Document, run: Run | None) -> Scenario:
-    row = Scenario.objects.create(project=project, run=run, **columns_of(bundle))
-    ScenarioText.objects.create(scenario=row, bundle=bundle.document())
-    ScenarioAxis.objects.bulk_create(axis_rows(row, bundle))
-    return row
+def _create(project: Project, bundles: Sequence[Document], run: Run | None) -> list[Scenario]:
+    rows = Scenario.objects.bulk_create(
+        [Scenario(project=project, run=run, **columns_of(bundle)) for bundle in bundles]
+    )
+    made = list(zip(rows, bundles, strict=True))
+    ScenarioText.objects.bulk_create([ScenarioText(scenario=row, bundle=bundle.document()) for row, bundle in made])
+    ScenarioAxis.objects.bulk_create([axis for row, bundle in made for axis in axis_rows(row, bundle)])
+    return rows
 
 
 def _update(row: Scenario, bundle: Document, run: Run | None) -> Scenario:
@@ -141,3 +145,60 @@ def _named(project: Project, bundle: Document, write: Callable[[], Scenario]) ->
 def _log(project: Project, user: User | None, row: Scenario, action: str) -> None:
     data = {"scenario": str(row.pk), "version": row.version, "bundle_sha256": row.bundle_sha256}
     AuditEntry.record(actor=user, project=project, action=action, subject=row.name, data=data)
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertedBundles:
+    """Names in the order of the bundles. The `updated` ones are drafts again."""
+
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+def upsert_bundles(
+    *, project: Project, bundles: Sequence[Document], user: User | None, run: Run | None = None
+) -> UpsertedBundles:
+    """Save all bundles or none. Of two with the same name the later one is saved."""
+    created: list[str] = []
+    updated: list[str] = []
+    unchanged: list[str] = []
+    with transaction.atomic():
+        lock_scenarios(project)
+        changed: list[int] = []
+        for batch in _batches(bundles):
+            existing = {row.name: row for row in Scenario.objects.of(project).filter(name__in=[b.name for b in batch])}
+            new = _create(project, [bundle for bundle in batch if bundle.name not in existing], run)
+            changed += [row.pk for row in new]
+            for bundle in batch:
+                row = existing.get(bundle.name)
+                if row is None:
+                    created.append(bundle.name)
+                elif replace_bundle(project, row, bundle, user=user, run=run).changed:
+                    updated.append(bundle.name)
+                    changed.append(row.pk)
+                else:
+                    unchanged.append(bundle.name)
+            if run is not None:
+                again = [row.pk for row in existing.values() if row.run_id != run.pk and not row.imported_again]
+                Scenario.objects.filter(pk__in=again).update(imported_again=True)
+        if changed:
+            link_copies(project, changed)
+        if created:
+            data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
+            AuditEntry.record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
+    return UpsertedBundles(tuple(created), tuple(updated), tuple(unchanged))
+
+
+def _batches(bundles: Sequence[Document]) -> Iterable[list[Document]]:
+    """Batches in order, without a name twice in one batch."""
+    batch: list[Document] = []
+    names: set[str] = set()
+    for bundle in bundles:
+        if bundle.name in names or len(batch) >= BATCH:
+            yield batch
+            batch, names = [], set()
+        batch.append(bundle)
+        names.add(bundle.name)
+    if batch:
+        yield batch

@@ -9,9 +9,8 @@ from django.db import transaction
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.scenarios.claims.documentation import check_documentation
 from curation.scenarios.claims.evidence import FITS, BundleEvidence, ClaimFinding, Found, mismatch, unchecked
-from curation.scenarios.claims.provider import check_provider
+from curation.scenarios.claims.provider import check_documentation, check_provider
 from curation.scenarios.claims.task import check_task
 from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioStatus
 from curation.scenarios.taxonomy.axes import shipped_taxonomy

@@ -14,7 +14,7 @@ from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import Scenario
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.forms import ProblemForm
-from curation.web.http.pages import posted_version
+from curation.web.http.middleware import posted_version
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.markup import with_signs
 from sandbox.harbor.tasks import INSTRUCTION

@@ -19,7 +19,7 @@ from curation.scenarios.gate.kind import start_gate
 from curation.scenarios.models import Family, Scenario, ScenarioStatus
 from curation.scenarios.pages.views import page_context
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.web.http.pages import posted_version
+from curation.web.http.middleware import posted_version
 from curation.web.ids import find
 from curation.web.problems import FieldError, NotFound, Problem
 

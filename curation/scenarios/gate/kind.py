@@ -1,7 +1,8 @@
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from django.db.models import Count
+from django.db.models import Count, Max
 from django.urls import reverse
 from pydantic import Field
 
@@ -13,13 +14,13 @@ from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox_report import require_sandbox
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.harbor import TRIALS, require_harbor
-from curation.scenarios.gate.run_section import TEMPLATE, gate_section
 from curation.scenarios.gate.stage import GateStage, gate_stage, gates_at_once
-from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, ScenarioStatus
+from curation.scenarios.models import Family, GateReport, Scenario, ScenarioQuerySet, ScenarioStatus
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
+from curation.web.text.markup import with_signs
 
 # Sessions per scenario without repeats: untouched, only exit, only panic, the claim, the reference, and about seven in
 # which its checker is tested; an attempt that gets in is shown in one more.
@@ -39,6 +40,51 @@ class GateParams(StrictModel):
 def scenarios_in(project: Project, given: Json) -> ScenarioQuerySet:
     """The project's scenarios that match a run's filter. Raises `Invalid` for an invalid filter."""
     return ScenarioFilter.from_json(given, path="params.filter").apply(Scenario.objects.of(project))
+
+
+TEMPLATE = "scenarios/gate/_run_gate.html"
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCount:
+    status: ScenarioStatus
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class GateRefusal:
+    name: str
+    url: str
+    reason: str
+    status: ScenarioStatus
+
+
+def gate_section(run: Run) -> dict[str, object]:
+    """Context of `TEMPLATE`: scenarios by their last verdict in the run, and the latest reasons for a refusal."""
+    reports = GateReport.objects.filter(run=run)
+    last = reports.order_by().values("scenario").annotate(last=Max("id")).values("last")
+    counts = dict(reports.filter(pk__in=last).order_by().values_list("verdict").annotate(n=Count("id")))
+    refused = (
+        reports.filter(verdict__in=(ScenarioStatus.REJECTED, ScenarioStatus.HELD))
+        .select_related("scenario")
+        .order_by("-id")
+    )
+    slug = run.project.slug
+    return {
+        "verdicts": [VerdictCount(status, counts[status.value]) for status in ScenarioStatus if status.value in counts],
+        "refusals": [
+            GateRefusal(
+                name=with_signs(row.scenario.name),
+                url=f"{reverse('scenario-report', args=[slug, row.scenario_id])}?report={row.pk}",
+                reason=with_signs(row.reason),
+                status=ScenarioStatus(row.verdict),
+            )
+            for row in refused[:SHOWN]
+        ],
+        "refused": refused.count(),
+        "scenarios_url": reverse("scenario-list", args=[slug]),
+    }
 
 
 class GateRun(Kind[GateParams]):

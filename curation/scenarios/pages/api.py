@@ -32,8 +32,7 @@ from curation.scenarios.pages.schemas import (
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Coverage, coverage
-from curation.web.http.etag import seen_version, set_etag
-from curation.web.http.responses import answers_with_file
+from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict
 from curation.web.text.storable import read_json

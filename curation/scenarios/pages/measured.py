@@ -79,9 +79,8 @@ def refuse_measured(access: Access, wanted: ScenarioFilter, sort: str = "") -> N
 
 def refuse_measured_query(access: Access, query: QueryDict) -> None:
     """`refuse_measured` of the query of a link to the list of scenarios."""
-    if query:
-        params = ScenarioList.from_query(query)
-        refuse_measured(access, params, params.order())
+    params = ScenarioList.from_query(query)
+    refuse_measured(access, params, params.order())
 
 
 def _counts(access: Access) -> tuple[Count, Count]:

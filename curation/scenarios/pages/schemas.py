@@ -186,29 +186,24 @@ def measured_out(found: Measured) -> dict[str, object]:
     }
 
 
+# Columns of a scenario that are in a response as they are.
+_SAME = (
+    *("name", "title", "family", "axes", "expected_terminal", "authored_by", "seed", "status", "reason"),
+    *("version", "bundle_sha256", "created_at", "updated_at"),
+)
+
+
 def scenario_row(row: Scenario, copies: Mapping[int, int], measured: Mapping[int, Measured]) -> dict[str, object]:
     """The slim shape. `copies`: `Scenario.objects.copies_of`; `measured`: `measured_of`."""
     gated = row.status in ("admitted", "held", "rejected", "dry_run")
     return {
+        **{name: getattr(row, name) for name in _SAME},
         "id": str(row.pk),
-        "name": row.name,
-        "title": row.title,
-        "family": row.family,
-        "axes": row.axes,
-        "expected_terminal": row.expected_terminal,
-        "authored_by": row.authored_by,
-        "seed": row.seed,
-        "status": row.status,
-        "reason": row.reason,
         "gate": {"verdict": row.status, "reason": row.reason} if gated else None,
         "group": None if row.group is None else str(row.group),
         "copies": copies.get(row.pk, 0),
         "measured": measured_out(measured[row.pk]),
-        "version": row.version,
-        "bundle_sha256": row.bundle_sha256,
         "run": None if row.run_id is None else str(row.run_id),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
     }
 
 

@@ -17,7 +17,7 @@ from curation.web.text.markup import with_signs
 SHOWN_REPORTS, SHOWN_COPIES = 20, 20
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_measured_query)
+@project_page(Scope.READ, "GET", refuses_query=refuse_measured_query)
 def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(request, access)
     status = 200 if page.problem is None else page.problem.status

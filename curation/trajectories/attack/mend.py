@@ -14,10 +14,9 @@ from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import LlmContext, Write
 from curation.runs.models import Item, ItemState, Run
-from curation.scenarios.author.params import AuthorParams
 from curation.scenarios.author.repair import RepairJob, RepairStage, save_repair
 from curation.scenarios.author.reply import document_of, response_format, told
-from curation.scenarios.author.stage import WrittenDocument, ask_for
+from curation.scenarios.author.stage import AuthorParams, WrittenDocument, ask_for
 from curation.scenarios.bundles.document import field_errors
 from curation.scenarios.bundles.harbor import HarborTask, parse_scenario, stored_task
 from curation.scenarios.gate.harbor import BACKEND

@@ -16,7 +16,7 @@ from curation.imports.layouts.session import AgentSession, SessionOutcome, Step
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import SampleRow, upsert_samples
 from curation.trajectories.imported.document import document_of
 from curation.trajectories.imported.images import keep_images
 from curation.trajectories.models import Trajectory, TrajectoryImage, TrajectoryMetadata, TrajectoryText
@@ -24,7 +24,7 @@ from curation.trajectories.recorded import text_of
 from curation.trajectories.rollout.record import priority_of_trajectory
 from curation.web.ids import KeyList
 from judging.messages import message_text
-from sandbox.agent.loops import LoopFacts, loop_facts
+from sandbox.agent.action import LoopFacts, loop_facts
 
 # More values of one trajectory are in its metadata, but are no filters.
 MOST_VALUES = 60

@@ -16,11 +16,11 @@ from curation.projects.models import Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
-from curation.web.text.figures import exact_money
+from curation.web.schemas import Money, Out
 from curation.web.text.markup import with_signs
-from judging.statistics.attempts import Attempts, Pass, mean_pass_at, mean_pass_hat
 from judging.statistics.paired import MeanDifference, PairedVerdict, difference
-from judging.statistics.sign_flip import holm
+from judging.statistics.paired_tests import holm
+from judging.statistics.rates import Attempts, Pass, mean_pass_at, mean_pass_hat
 
 router = Router(tags=["trajectories"])
 
@@ -86,9 +86,7 @@ class AgentEntry:
 def leaderboard(access: Access, params: AgentBoard) -> list[AgentEntry]:
     """Return the entries by their set of tasks, in each the best first, compared with the best."""
     rows = without_pending(access, params.apply(access.project), "sample")
-    entries = sorted(
-        _entries(rows, params.k), key=lambda entry: (entry.task_set, -entry.rate, entry.agent, entry.model)
-    )
+    entries = sorted(_entries(rows, params.k), key=lambda one: (one.task_set, -one.rate, one.agent, one.model))
     margin = access.project.settings.evaluation.equivalent_within
     every: dict[str, set[str]] = defaultdict(set)
     for entry in entries:
@@ -171,51 +169,54 @@ def _difference(best: AgentEntry, entry: AgentEntry, margin: float) -> MeanDiffe
     return difference(before, after, both, margin=margin, resamples=RESAMPLES)
 
 
-class PassOut(Schema):
+class PassOut(Out):
     """A share with its 95 % interval, whose clusters are the tasks."""
 
     k: int = Field(examples=[5])
     value: float = Field(examples=[0.5])
-    low: float = Field(examples=[0.15])
-    high: float = Field(examples=[0.85])
+    low: float = Field(validation_alias="interval.low", examples=[0.15])
+    high: float = Field(validation_alias="interval.high", examples=[0.85])
     tasks: int = Field(examples=[20])
     left_out: int = Field(examples=[0], description="Tasks with fewer than `k` attempts.")
 
-    @classmethod
-    def of(cls, found: Pass | None) -> "PassOut | None":
-        if found is None:
-            return None
-        low, high = found.interval.low, found.interval.high
-        return cls(k=found.k, value=found.value, low=low, high=high, tasks=found.tasks, left_out=found.left_out)
 
-
-class AgainstOut(Schema):
+class AgainstOut(Out):
     """The difference of `pass_at_1` from the first entry of the set, over the tasks of both."""
 
-    delta: float = Field(examples=[-0.1])
-    low: float = Field(examples=[-0.3])
-    high: float = Field(examples=[0.1])
-    p: float = Field(examples=[0.31], description="Of this comparison alone.")
-    tasks: int = Field(examples=[20])
+    delta: float = Field(validation_alias="change.delta", examples=[-0.1])
+    low: float = Field(validation_alias="change.interval.low", examples=[-0.3])
+    high: float = Field(validation_alias="change.interval.high", examples=[0.1])
+    p: float = Field(validation_alias="change.p", examples=[0.31], description="Of this comparison alone.")
+    tasks: int = Field(validation_alias="change.tasks", examples=[20])
     verdict: str = Field(examples=["not known"], description="Corrected for all comparisons of the board (Holm).")
 
 
-class AgentOut(Schema):
+class AgentOut(Out):
     """An agent with a model on a set of tasks. Errors of the machine and unknown outcomes are no attempts."""
 
     task_set: str = Field(examples=["terminal-bench@2.0"])
     agent: str = Field(examples=["terminus-2"])
     model: str = Field(examples=["small"])
     tasks: int = Field(examples=[20])
-    tasks_missing: int = Field(examples=[0], description="Tasks that only others of the set have attempts at.")
+    tasks_missing: int = Field(
+        validation_alias="missing", examples=[0], description="Tasks that only others of the set have attempts at."
+    )
     attempts: int = Field(examples=[80])
     errors: int = Field(examples=[1])
     tokens: float = Field(examples=[41_000.0], description="Mean of a trajectory.")
-    cost: str | None = Field(examples=["0.21"], description="Mean of the trajectories whose cost is known, in dollars.")
+    cost: Money | None = Field(
+        examples=["0.21"], description="Mean of the trajectories whose cost is known, in dollars."
+    )
     pass_at_1: PassOut | None
     pass_at_k: PassOut | None = Field(description="One of `k` attempts is solved; null without `k` attempts at a task.")
     pass_hat_k: PassOut | None = Field(description="All of `k` attempts are solved.")
-    against_first: AgainstOut | None = Field(description="Null for the first of a set, and without common tasks.")
+    against_first: AgainstOut | None = Field(
+        validation_alias="against", description="Null for the first of a set, and without common tasks."
+    )
+
+    @staticmethod
+    def resolve_tasks(entry: AgentEntry) -> int:
+        return len(entry.tasks)
 
 
 class AgentsOut(Schema):
@@ -226,32 +227,4 @@ class AgentsOut(Schema):
 def list_agents(request: HttpRequest, slug: str, params: Query[AgentBoard]) -> dict[str, object]:
     """At most 200 entries: by their set of tasks, in each the best `pass_at_1` first. Those who review blind get no
     pending samples."""
-    return {"data": [agent_out(entry) for entry in leaderboard(enter(request, slug, Scope.READ), params)]}
-
-
-def agent_out(entry: AgentEntry) -> AgentOut:
-    found = entry.against
-    return AgentOut(
-        task_set=entry.task_set,
-        agent=entry.agent,
-        model=entry.model,
-        tasks=len(entry.tasks),
-        tasks_missing=entry.missing,
-        attempts=entry.attempts,
-        errors=entry.errors,
-        tokens=entry.tokens,
-        cost=None if entry.cost is None else exact_money(entry.cost),
-        pass_at_1=PassOut.of(entry.pass_at_1),
-        pass_at_k=PassOut.of(entry.pass_at_k),
-        pass_hat_k=PassOut.of(entry.pass_hat_k),
-        against_first=None
-        if found is None
-        else AgainstOut(
-            delta=found.change.delta,
-            low=found.change.interval.low,
-            high=found.change.interval.high,
-            p=found.change.p,
-            tasks=found.change.tasks,
-            verdict=found.verdict,
-        ),
-    )
+    return {"data": leaderboard(enter(request, slug, Scope.READ), params)}

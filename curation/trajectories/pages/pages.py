@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from django.db.models import Count, Q, Sum
 from django.http import QueryDict
@@ -46,15 +47,6 @@ class ReplayView:
 
 
 @dataclass(frozen=True, slots=True)
-class CallCosts:
-    """The model calls of one rollout: the sum of known costs in US dollars, and the number of unknown ones."""
-
-    calls: int
-    cost: Decimal
-    unknown: int
-
-
-@dataclass(frozen=True, slots=True)
 class TrajectoryView:
     """`repeated` in percent; `views` are the names and addresses of the other views."""
 
@@ -71,7 +63,7 @@ class TrajectoryView:
     next_url: str
     sample_url: str
     calls_url: str
-    costs: CallCosts | None
+    costs: dict[str, Any] | None
     axes: list[tuple[str, str]]
 
 
@@ -114,12 +106,15 @@ def _calls_url(access: Access, trajectory: Trajectory) -> str:
     return reverse("run-calls", args=[access.project.slug, trajectory.run_id])
 
 
-def _costs(trajectory: Trajectory) -> CallCosts | None:
-    """None if the run is deleted or has no recorded call."""
+def _costs(trajectory: Trajectory) -> dict[str, Any] | None:
+    """The `calls` of one rollout, the sum of known costs in US dollars (`cost`) and the number of `unknown` ones; None
+    if the run is deleted or has no recorded call."""
     items = {f"item__{name}": value for name, value in trajectory.call_items.items()}
     calls = Call.objects.filter(item__run=trajectory.run_id, **items)
-    found = calls.aggregate(calls=Count("id"), known=Sum("cost"), unknown=Count("id", filter=Q(cost=None)))
-    return CallCosts(found["calls"], found["known"] or Decimal(0), found["unknown"]) if found["calls"] else None
+    # Before the sum, which takes the column's name.
+    counts = {"calls": Count("id"), "unknown": Count("id", filter=Q(cost=None))}
+    found = calls.aggregate(**counts, cost=Sum("cost", default=Decimal(0)))
+    return found if found["calls"] else None
 
 
 def _replay(access: Access, trajectory: Trajectory) -> ReplayView | None:

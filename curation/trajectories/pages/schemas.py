@@ -139,6 +139,12 @@ class PairOut(Out):
 
 
 _ANSWERS = {FactState.YES: True, FactState.NO: False}
+# Columns of a row that are in a response as they are, and those whose empty text is null there.
+_SAME = ("sample_index", "model", "outcome", "keep", "rewards", "reward", "steps")
+_NULL_IF_EMPTY = (
+    *("environment", "task", "agent", "source", "source_id", "instance_id", "repo", "terminal", "panic_reason"),
+    *("exception", "replay"),
+)
 
 
 def trajectory_row(row: Any) -> dict[str, object]:
@@ -161,35 +167,19 @@ def trajectory_out(trajectory: Trajectory) -> dict[str, object]:
 
 def _row(trajectory: Any, scenario: object) -> dict[str, object]:
     return {
+        **{name: getattr(trajectory, name) for name in _SAME},
+        **{name: getattr(trajectory, name) or None for name in _NULL_IF_EMPTY},
         "id": str(trajectory.pk),
         "scenario": scenario,
-        "environment": trajectory.environment or None,
-        "task": trajectory.task or None,
-        "agent": trajectory.agent or None,
-        "source": trajectory.source or None,
-        "source_id": trajectory.source_id or None,
-        "instance_id": trajectory.instance_id or None,
-        "repo": trajectory.repo or None,
         "run": None if trajectory.run_id is None else str(trajectory.run_id),
-        "sample_index": trajectory.sample_index,
-        "model": trajectory.model,
-        "terminal": trajectory.terminal or None,
-        "panic_reason": trajectory.panic_reason or None,
         "checker": {"passed": trajectory.checker_passed},
-        "outcome": trajectory.outcome,
-        "keep": trajectory.keep,
-        "rewards": trajectory.rewards,
-        "reward": trajectory.reward,
-        "exception": trajectory.exception or None,
         "cost": None if trajectory.cost is None else f"{trajectory.cost:f}",
-        "steps": trajectory.steps,
         "facts": {
             "commands": trajectory.commands,
             "repeated_share": trajectory.repeated_share,
             "longest_repeat": trajectory.longest_repeat,
             **{name: _ANSWERS.get(trajectory.axes.get(name)) for name in RECORDED},
         },
-        "replay": trajectory.replay or None,
         "sample": None if trajectory.sample_id is None else str(trajectory.sample_id),
     }
 
@@ -216,10 +206,5 @@ def step_value_out(row: StepWorth) -> dict[str, object]:
 
 
 def turn_out(turn: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "kind": turn.get("kind"),
-        "text": turn.get("text"),
-        "exit_code": turn.get("exit_code"),
-        "seconds": turn.get("seconds"),
-        "truncated": bool(turn.get("truncated")),
-    }
+    shown = {name: turn.get(name) for name in ("kind", "text", "exit_code", "seconds")}
+    return {**shown, "truncated": bool(turn.get("truncated"))}

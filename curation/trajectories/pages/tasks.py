@@ -18,8 +18,7 @@ from curation.trajectories.pages.agents import attempts_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.params import ListParams
 from curation.web.schemas import Page
-from judging.statistics.attempts import pass_at_k, pass_hat_k
-from judging.statistics.rates import wilson
+from judging.statistics.rates import pass_at_k, pass_hat_k, wilson
 
 router = Router(tags=["trajectories"])
 

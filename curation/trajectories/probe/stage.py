@@ -4,25 +4,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from django.conf import settings
 from django.db.models import F, Q
 
-from curation.llm.client.completion import EndpointTarget
 from curation.runs.calls.record import reused_result
-from curation.runs.calls.targets import run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
-from curation.runs.workers.sandbox import backend
 from curation.scenarios.bundles.document import Bundle, stored_bundle
 from curation.trajectories.models import NEVER_NEGATIVE, StepAdvantage, StepValue, Trajectory
 from curation.trajectories.params import ProbeParams
 from curation.trajectories.probe.values import settle
-from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
+from curation.trajectories.rollout.stage import OperatorStage, RolloutPlan, play
 from curation.trajectories.shell import turns_of
 from judging.statistics.values import ActionVerdict
 from sandbox.agent.episode import EpisodeTurn
 from sandbox.errors import ReplayDiffers
-from sandbox.protocol import SandboxBackend
 
 ROUND = "round "
 
@@ -36,21 +31,13 @@ class ProbeJob:
     begun: Sequence[EpisodeTurn]
 
 
-class RoundStage:
-    queue = "rollout"
+class RoundStage(OperatorStage[ProbeParams]):
     movable: ClassVar = True
 
     def __init__(self, params: ProbeParams, number: int) -> None:
         """`number` counts from 1."""
-        self.name = f"{ROUND}{number}"
-        self.most_open = settings.SANDBOX_SESSIONS
-        self._params, self._number = params, number
-        self._backend: SandboxBackend | None = None
-
-    def targets(self, run: Run) -> Sequence[EndpointTarget]:
-        """Called once per shard: without a working sandbox the run ends here and says what to install."""
-        self._backend = backend()
-        return [run_target(run, self._params.model)]
+        super().__init__(params)
+        self.name, self._number = f"{ROUND}{number}", number
 
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         """The same number of rollouts after each action of an undecided step, until the run has its most."""
@@ -70,7 +57,7 @@ class RoundStage:
             left -= samples
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, ProbeJob]:
-        plan = plan_of(run, self._params, self._backend or backend())
+        plan = self.episodes(run)
         ids = {item.target_id for item in items if item.target_id is not None}
         rows = Trajectory.objects.of(run.project).to_replay().in_bulk(ids)
         return {

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from curation.projects.models import Project
-from curation.runs.kinds import ItemSkipped, Json, PlannedItem, StageOf, WorkContext, Write
+from curation.runs.kinds import Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend
 from curation.trajectories.models import StateTrace, Trajectory, TrajectoryQuerySet
 from curation.trajectories.params import ProbeParams, matching_trajectories
-from curation.trajectories.replay import replay_in_sandbox, replay_refusal, save_replay
+from curation.trajectories.replay import planned_replays, replay_in_sandbox, save_replay, trajectory_to_replay
 from curation.trajectories.shell import positions_of
 from curation.web.ids import IdList
 from sandbox.agent.replay import ReplayVerdict, without_clock
 from sandbox.gate.state import state_digest
-
-CHUNK = 2000
 
 
 class StatesStage(StageOf[ProbeParams]):
@@ -31,14 +29,10 @@ class StatesStage(StageOf[ProbeParams]):
             model=self._params.model, scenario__in=chosen.values("scenario")
         )
         ids = set(chosen.values_list("pk", flat=True)) | set(same.values_list("pk", flat=True))
-        rows = Trajectory.objects.filter(pk__in=IdList(sorted(ids))).select_related("scenario").order_by("id")
-        for row in rows.iterator(CHUNK):
-            yield PlannedItem(str(row.pk), row.pk, skipped=replay_refusal(row))
+        return planned_replays(Trajectory.objects.filter(pk__in=IdList(sorted(ids))))
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        found = Trajectory.objects.of(context.run.project).to_replay().filter(pk=item.target_id or 0).first()
-        if found is None:
-            raise ItemSkipped("it was deleted")
+        found = trajectory_to_replay(context, item)
         if StateTrace.objects.filter(trajectory=found, backend=backend().name).exists():
             return lambda: {"agrees": True, "known": True}
         verdict, machine = replay_in_sandbox(context, item, found, state_digest)

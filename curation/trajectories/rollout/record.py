@@ -9,16 +9,15 @@ from curation.runs.calls.record import reused_result
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.order import trajectory_priority
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import SampleRow, trajectory_priority, upsert_samples
 from curation.scenarios.bundles.document import Bundle
 from curation.scenarios.claims.evidence import BundleEvidence
 from curation.scenarios.models import Scenario
 from curation.trajectories.models import ASKED, READ, FactState, ReplayState, Trajectory, TrajectoryText
 from curation.trajectories.shell import steps_of
 from curation.web.text.storable import storable, storable_json
+from sandbox.agent.action import LoopFacts, loop_facts
 from sandbox.agent.episode import AgentEpisode
-from sandbox.agent.loops import LoopFacts, loop_facts
 from sandbox.gate.documentation import is_call_for_help
 from sandbox.protocol import ProgramRun
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleKind
-from curation.samples.scores.order import trajectory_priority
-from curation.samples.scores.save import SampleRow, upsert_samples
+from curation.samples.scores import SampleRow, trajectory_priority, upsert_samples
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryText
 from curation.trajectories.shell import Turn, steps_of
 from curation.web.text.storable import storable, storable_json
+from sandbox.agent.action import loop_facts
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import ACHIEVED, HINTS, PROGRESS, LiveEpisode, LiveStep, shown_parts
-from sandbox.agent.loops import loop_facts
 
 SOURCE = "environment"
 NOTHING_SHOWN = "(no output)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from django.conf import settings
 
@@ -54,6 +54,9 @@ class EpisodeParams(Protocol):
     max_turns: int
     command_timeout: float
     episode_timeout: float
+
+
+E = TypeVar("E", bound=EpisodeParams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +142,12 @@ class RolloutJob:
     bundle: Bundle
 
 
-class RolloutStage:
-    name = "rollout"
+class OperatorStage(Generic[E]):
+    """A stage whose items each play an episode in a sandbox."""
+
     queue = "rollout"
 
-    def __init__(self, params: RolloutParams) -> None:
+    def __init__(self, params: E) -> None:
         self._params = params
         self.most_open = settings.SANDBOX_SESSIONS
         self._backend: SandboxBackend | None = None
@@ -153,6 +157,13 @@ class RolloutStage:
         self._backend = backend()
         return [run_target(run, self._params.model)]
 
+    def episodes(self, run: Run) -> RolloutPlan:
+        return plan_of(run, self._params, self._backend or backend())
+
+
+class RolloutStage(OperatorStage[RolloutParams]):
+    name = "rollout"
+
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         scenarios = matching_scenarios(run.project, self._params.filter).order_by("id").values_list("pk", flat=True)
         for scenario_id in scenarios.iterator(CHUNK):
@@ -160,7 +171,7 @@ class RolloutStage:
                 yield PlannedItem(f"{scenario_id}:{index}", scenario_id, {"sample_index": index})
 
     def load(self, run: Run, items: Sequence[Item]) -> dict[int, RolloutJob]:
-        plan = plan_of(run, self._params, self._backend or backend())
+        plan = self.episodes(run)
         if self._params.token_ids:
             plan = replace(plan, params={**ASKED, **plan.params})
         ids = {item.target_id for item in items if item.target_id is not None}

@@ -71,11 +71,11 @@ class TerminalTranscript(Transcript[TerminalStep]):
     def __len__(self) -> int:
         return len(self.places)
 
-    def opening(self, *, first: int = 0, until: int | None = None, around: int | None = None) -> Excerpt[TerminalStep]:
-        """Return the steps `first` to `until`: all, or the first, the last and those near `around` or `at`."""
+    def opening(self, *, until: int | None = None, around: int | None = None) -> Excerpt[TerminalStep]:
+        """Return the steps up to `until`: all, or the first, the last and those near `around` or `at`."""
         around = self.opened_at() if around is None else around
         end = len(self) if until is None else min(until, len(self))
-        return self.excerpt(first, end, opening_spans(first, end, around))
+        return self.excerpt(0, end, opening_spans(0, end, around))
 
     def entry(self, place: int, *, opened: bool = True) -> TerminalStep:
         step = self.places[place]

@@ -1,52 +1,36 @@
-"""Problems as `application/problem+json`, the JSON of REST calls, and the handlers of every failure of the NinjaAPI."""
+"""The answers of REST calls: JSON, problems as `application/problem+json` for every failure, and versions as `ETag`.
 
+A change answers with the row's version as its `ETag`. The answer to a read may change without the version, such as a
+sample's scores or a project's counts: its `ETag` is the version, a `-` and a hash of the body. The `ETag` of a read
+without a version is the hash. `If-Match` compares the version in either.
+"""
+
+import hashlib
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DataError
-from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
+from django.utils.http import parse_etags
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, AuthorizationError, HttpError, ValidationError
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
 from curation.web.failures import failure_of
-from curation.web.problems import FieldError, Invalid, NotAllowed, NotAuthenticated, NotFound, Problem, TooLarge
+from curation.web.problems import FieldError, Invalid, NotAllowed, NotAuthenticated, NotFound, Problem, Stale, TooLarge
 from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)
 PROTOBUF = "application/x-protobuf"
 # Errors of a database or its driver for a value that no column stores, if no earlier check refused it.
 UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
-
-
-# The JSON schema of `problem_response`.
-PROBLEM = {
-    "title": "Problem",
-    "type": "object",
-    "required": ["type", "title", "status", "detail", "code", "errors", "request_id"],
-    "properties": {
-        "type": {"type": "string", "examples": ["urn:winnow:problem:not_found"]},
-        "title": {"type": "string", "examples": ["Not found"]},
-        "status": {"type": "integer", "examples": [404]},
-        "detail": {"type": "string", "description": "The reason and the remedy, for people."},
-        "code": {"type": "string", "examples": ["not_found"], "description": "Stable, for programs."},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["path", "message"],
-                "properties": {"path": {"type": "string"}, "message": {"type": "string"}},
-            },
-        },
-        "request_id": {"type": "string"},
-        "current": {"type": "object", "description": "The state that the request did not know of."},
-    },
-}
 
 
 class JsonParser(Parser):
@@ -180,3 +164,58 @@ def _schema(media_type: str) -> dict[str, str]:
     if media_type == "application/json":
         return {"type": "object"}
     return {"type": "string"} if media_type.startswith("text/") else {"type": "string", "format": "binary"}
+
+
+V = TypeVar("V", bound=int | str)
+
+# The answers that are compared with `If-None-Match`; metrics are not, they change with every request.
+COMPARED = ("application/json", "text/markdown", "text/csv")
+
+
+def version_of(state: object) -> str:
+    """Return the version of an object that counts none: a digest of the values that its changes may overwrite."""
+    shown = orjson.dumps(state, default=DjangoJSONEncoder().default, option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(shown).hexdigest()[:16]
+
+
+def set_etag(response: HttpResponse, version: int | str) -> None:
+    response["ETag"] = f'"{version}"'
+
+
+def seen_version(request: HttpRequest, version: V, *, now: Mapping[str, object] | None = None) -> V | None:
+    """Return the row's `version` if the request's `If-Match` names it, so that it can be checked again under a lock;
+    None without the header or for `*`, when nothing is checked. Raises `Stale` if the header names another version; its
+    `current` has the version, and the row's values in `now`."""
+    match = matches(request, version)
+    if match is False:
+        stale = Stale.version(request.headers["If-Match"], version)
+        stale.current |= now or {}
+        raise stale
+    return version if match else None
+
+
+def matches(request: HttpRequest, version: int | str) -> bool | None:
+    """Return whether the request's `If-Match` names the version; None without the header or for `*`."""
+    given = request.headers.get("If-Match", "*").strip()
+    if given == "*":
+        return None
+    # A proxy that compresses an answer makes its tag weak. A tag of a read has a hash behind the version.
+    tags = [tag.strip().removeprefix("W/").strip('"') for tag in given.split(",")]
+    return any(str(version) in (tag, tag.rpartition("-")[0]) for tag in tags)
+
+
+def answer_unchanged(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Return the answer to a read with an `ETag` of its content, or 304 where `If-None-Match` names that."""
+    if request.method != "GET" or response.status_code != 200 or response.streaming:
+        return response
+    if not response.get("Content-Type", "").startswith(COMPARED):
+        return response
+    parts = [response["ETag"].strip('"')] if response.has_header("ETag") else []
+    content = "-".join([*parts, hashlib.sha256(response.content).hexdigest()])
+    response["ETag"] = etag = f'"{content}"'
+    known = [tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))]
+    if etag not in known and "*" not in known:
+        return response
+    unchanged = HttpResponseNotModified()
+    unchanged["ETag"] = etag
+    return unchanged

@@ -1,6 +1,7 @@
-"""Turn untrusted text into HTML: escape it, make control sequences visible, highlight commands, mark spans.
+"""Turn untrusted text into HTML: escape it, make control sequences visible, highlight commands, mark spans, render
+Markdown.
 
-Every `SafeString` is built from escaped pieces.
+Every `SafeString` is built from escaped pieces, or is Markdown whose HTML was cleaned.
 """
 
 import json
@@ -12,8 +13,11 @@ from html import escape
 from itertools import count
 from typing import NamedTuple
 
+import nh3
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from pygments.lexer import Lexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES
@@ -245,3 +249,32 @@ def _find(shown: str, text: str, after: int) -> tuple[int, Callable[[int], int]]
 
 def _in_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _lower_headings(state: StateCore) -> None:
+    """Lower each heading by a level: the page itself has the only `h1`."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + 1)}"
+
+
+_markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+_markdown.core.ruler.push("lower_headings", _lower_headings)
+# No images: a page must not load from other hosts. No ids and classes: they could clash with the page's own.
+TAGS = {
+    *("a", "blockquote", "br", "code", "em", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s"),
+    *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+}
+ATTRIBUTES = {"a": {"href", "title"}}
+
+
+def markdown_html(text: str) -> SafeString:
+    """CommonMark with tables; raw HTML is shown as text, links are http, https or mailto and get `rel=noopener`."""
+    html = nh3.clean(
+        _markdown.render(text),
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return mark_safe(html)  # noqa: S308 - nh3 has removed everything that is not in the lists above

@@ -10,8 +10,17 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pygments.lexers.data import JsonLexer
 
-from curation.web.text.markdown import markdown_html
-from curation.web.text.markup import Spans, code_html, highlighted, joined, marked, render_text, shifted, with_signs
+from curation.web.text.markup import (
+    Spans,
+    code_html,
+    highlighted,
+    joined,
+    markdown_html,
+    marked,
+    render_text,
+    shifted,
+    with_signs,
+)
 
 # `blocks` is prose with fenced code, `screen` a terminal without a box around it.
 Form = Literal["blocks", "text", "terminal", "screen", "command", "diff", "json", "markdown", "image"]

@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from judging.leaks.case import LeakCase, LeakFinding, Span
 from judging.leaks.record import RecordPlace, RecordText
-from judging.leaks.rules import copies, names, values
+from judging.leaks.rules import names, source, values
 from judging.leaks.tokens import is_code_like
-from judging.leaks.vocabulary import is_ordinary
-from judging.leaks.words import is_common
+from judging.leaks.vocabulary import is_common, is_ordinary
 from judging.letters import plain_letters
 
 ENCODED = "encoded"
+ByShape = dict[str, list[tuple[str, RecordPlace]]]
 _ESCAPE = (
     r"(?:\\+x[0-9a-fA-F]{2}|\\u\{?[0-9a-fA-F]{4,6}\}?|\\U[0-9a-fA-F]{8}|\\0?[0-7]{3}|%[0-9a-fA-F]{2}"
     r"|&#x?[0-9a-fA-F]{2,6};|\\N\{[A-Z -]{3,40}\})"
@@ -37,6 +37,7 @@ _BITS = re.compile(r"(?:[01]{7,8}[\s,]{1,2}){3,200}[01]{7,8}")
 _BRACES = re.compile(r"[\w./-]{0,120}\{[\w./-]{0,80}(?:,[\w./-]{0,80}){1,20}\}[\w./-]{0,80}")
 _RUN = re.compile(r"[A-Za-z0-9_.$-]{5,80}")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+_SHIFTS = [str.maketrans(_ALPHABET, _ALPHABET[n:] + _ALPHABET[:n]) for n in range(26)]
 _MIRROR = str.maketrans(_ALPHABET, _ALPHABET[::-1])
 # Digits for letters that look like them. Letters that share a digit are one class.
 _LEET = str.maketrans("0134578@$!l", "oieastbasii")
@@ -61,7 +62,7 @@ def _leaks_in(case: LeakCase, texts: Sequence[str]) -> dict[int, tuple[RecordPla
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     part = case.part("\n".join(lines))
     leaks: dict[int, tuple[RecordPlace, str]] = {}
-    for rule in (names.find, values.find, copies.find):
+    for rule in (names.find, values.find, source.find_copies):
         for found in rule(part):
             words = part.answer[found.span[0] : found.span[1]]
             leaks.setdefault(bisect_right(starts, found.span[0]) - 1, (found.place, words))
@@ -124,8 +125,7 @@ def _from_bits(text: str) -> str:
 
 
 def _expand(text: str) -> str:
-    before, _, rest = text.partition("{")
-    inside, _, after = rest.partition("}")
+    before, inside, after = re.split("[{}]", text)
     return " ".join(f"{before}{part}{after}" for part in inside.split(","))
 
 
@@ -166,15 +166,13 @@ def _shifted(case: LeakCase) -> Iterator[LeakFinding]:
         read.add(word)
         mirrored = word.lower().translate(_MIRROR)
         for text in (word, word[::-1], mirrored, mirrored[::-1]):
-            found = _by_reading(case, known, text) if text != word or len(word) >= 5 else None
+            found = _by_reading(case, known, text)
             if found is not None and word.lower() != found[0].lower():
                 yield LeakFinding(ENCODED, match.span(), found[1], f"decoded: {found[0]}")
                 break
 
 
-def _by_reading(
-    case: LeakCase, known: dict[str, list[tuple[str, RecordPlace]]], text: str
-) -> tuple[str, RecordPlace] | None:
+def _by_reading(case: LeakCase, known: ByShape, text: str) -> tuple[str, RecordPlace] | None:
     """Return the secret name that a text is, as it is or with all its letters shifted."""
     for name, place in known.get(_shape(text), ()):
         if name.lower() in _readings(text) and case.is_secret(name):
@@ -185,16 +183,12 @@ def _by_reading(
 def _spelled_otherwise(case: LeakCase) -> Iterator[LeakFinding]:
     """Yield secret names with digits for letters (`r3bu1ld`), or with a sign between their letters (`b.i.n.d`)."""
     names = _by_leet(case.record)
-    for pattern, decode in ((_RUN, str), (_SPACED, _close_up)):
+    for pattern, step in ((_RUN, 1), (_SPACED, 2)):
         for match in pattern.finditer(case.answer):
-            name = names.get(decode(match[0]).lower().translate(_LEET))
+            name = names.get(match[0][::step].lower().translate(_LEET))
             word = match[0].lower()
             if name is not None and name[0].lower() not in (word, word[::-1]) and case.is_secret(name[0]):
                 yield LeakFinding(ENCODED, match.span(), name[1], f"decoded: {name[0]}")
-
-
-def _close_up(text: str) -> str:
-    return text[::2]
 
 
 @lru_cache(maxsize=64)
@@ -204,8 +198,8 @@ def _by_leet(record: RecordText) -> dict[str, tuple[str, RecordPlace]]:
 
 
 @lru_cache(maxsize=64)
-def _by_shape(record: RecordText) -> dict[str, list[tuple[str, RecordPlace]]]:
-    found: dict[str, list[tuple[str, RecordPlace]]] = {}
+def _by_shape(record: RecordText) -> ByShape:
+    found: ByShape = {}
     for name, place in record.names.items():
         if len(name) >= 5:
             found.setdefault(_shape(name), []).append((name, place))
@@ -223,9 +217,7 @@ def _shape(name: str) -> str:
 
 
 def _readings(word: str) -> set[str]:
-    lower = word.lower()
-    tables = [str.maketrans(_ALPHABET, _ALPHABET[n:] + _ALPHABET[:n]) for n in range(26)]
-    return {lower.translate(table) for table in tables}
+    return {word.lower().translate(shift) for shift in _SHIFTS}
 
 
 def _lookalikes(answer: str) -> Iterator[tuple[Span, str]]:
@@ -233,8 +225,6 @@ def _lookalikes(answer: str) -> Iterator[tuple[Span, str]]:
     if answer.isascii():
         return
     for match in re.finditer(r"[^\s`'\"(),]{4,200}", answer):
-        if match[0].isascii():
-            continue
         plain = plain_letters(match[0])
         if plain != match[0] and plain.isascii():
             yield match.span(), plain

@@ -12,8 +12,14 @@ from judging.leaks.record import RecordPlace
 from judging.leaks.spelling import is_generic_path, is_same_path, normal_path
 from judging.leaks.tokens import IDENTIFIER, LITERAL, PATH, AnswerToken, answer_tokens, is_code_like, search_patterns
 from judging.leaks.uses import Use
-from judging.leaks.vocabulary import COMMON_FLAGS, CONVENTIONAL_FILES, GENERIC_FILES, is_library_root, is_ordinary
-from judging.leaks.words import is_common
+from judging.leaks.vocabulary import (
+    COMMON_FLAGS,
+    CONVENTIONAL_FILES,
+    GENERIC_FILES,
+    is_common,
+    is_library_root,
+    is_ordinary,
+)
 from judging.shell.words import word_set
 
 FORESIGHT = "foresight"

@@ -1,18 +1,18 @@
-"""Patterns that fit a name of the record: `bind*names`, `spec*til.py`, `bind.\\{3\\}names`, or a name cut short.
+"""Patterns that fit a name of the record: `bind*names`, `spec*til.py`, `bind.\\{3\\}names`, or a name cut short; and
+selectors of its tests: `-k offset_survives`, `--testNamePattern 'hands focus back'`.
 
 A pattern of the answer is run against the record's names. A pattern is no leak if it consists of words of the history
 or of common words, or is so broad that it fits anything.
 """
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 
 from judging.leaks.case import LeakCase, LeakFinding, Span
 from judging.leaks.record import RecordPlace
-from judging.leaks.spelling import name_parts
+from judging.leaks.spelling import name_parts, words_of_test
 from judging.leaks.tokens import has_extension, is_code_like, search_patterns
-from judging.leaks.vocabulary import GENERIC_PARTS, is_ordinary
-from judging.leaks.words import begins_common, is_common
+from judging.leaks.vocabulary import GENERIC_PARTS, VERY_COMMON, begins_common, is_common, is_ordinary
 
 PATTERN = "pattern"
 # A word of a script or an inline code with a sign of a pattern in it.
@@ -158,3 +158,37 @@ def _was_cut(case: LeakCase, word: str, searched: Set[str]) -> bool:
     if word in searched and unknown:
         return True
     return len(unknown) >= 2 or any(not is_common(part) and not begins_common(part) for part in unknown)
+
+
+_RUNNER = re.compile(
+    r"(?<![a-z])(?:py\.?test|(?:unit|go)?tests?(?:sum)?|jest|vitest|mocha|[rc]?spec|ctest|phpunit|nose\w*|karma|playwright|cypress"
+    r"|bats|nextest|[tn]ox|ava|pest|tasty)(?![a-z])|gtest_filter"
+)
+# The runner is among the first words: `npm run test:unit`, `./gradlew :core:test`.
+_LEADING = 4
+_BETWEEN = re.compile(r"::|[/.#|:,=*()]|\b(?:and|or|not)\b")
+
+
+def find_selectors(case: LeakCase) -> Iterator[LeakFinding]:
+    """Yield words of a test run that are in the name of a test of the record, in their order."""
+    tests = case.record.tests
+    for words, span in case.programs if tests else ():
+        if _RUNNER.search(" ".join(words[:_LEADING]).lower()) is None:
+            continue
+        for part in (part for word in words[1:] for part in _BETWEEN.split(word)):
+            parts = words_of_test(part.strip("-^$'\"{} "))
+            said = " ".join(parts)
+            if _is_telling_selector(case, parts, said in tests) and (name := _named(said, tests)):
+                at = max(case.answer.find(part, *span), span[0])
+                yield LeakFinding(PATTERN, (at, at + len(part)), tests[name], name)
+
+
+def _is_telling_selector(case: LeakCase, parts: list[str], whole: bool) -> bool:
+    """Whether the history does not explain a selector: a rare word, or one that is not everyday among several words or
+    in a whole name."""
+    common = VERY_COMMON // 3 if len(parts) > 1 or whole else 4000
+    return any(len(part) >= 3 and not case.history.knows_part(part) and not is_common(part, common) for part in parts)
+
+
+def _named(said: str, tests: Iterable[str]) -> str:
+    return next((name for name in tests if f" {said}" in f" {name}"), "")

@@ -8,8 +8,7 @@ from judging.leaks.numbers import is_telling, quantities, significant
 from judging.leaks.record import REFERENCE, RELEASE, RecordPlace
 from judging.leaks.rules.lines import positions
 from judging.leaks.spelling import find_bounded, name_parts
-from judging.leaks.vocabulary import STANDARDS, is_ordinary
-from judging.leaks.words import is_common
+from judging.leaks.vocabulary import STANDARDS, is_common, is_ordinary
 
 VALUE = "value"
 _STRING = re.compile(r"\"([^\"\\\s]{5,80})\"|'([^'\\\s]{5,80})'")

@@ -33,6 +33,7 @@ from judging.statistics.judges.contrasts import (
 )
 from judging.statistics.judges.readings import Floats, JudgeReadings, PanelReadings
 from judging.statistics.judges.summary import first_share, own_family_rate, preferred, win_rate
+from judging.statistics.paired_tests import holm
 
 LEVEL = 0.05
 # With fewer duels nothing is said.
@@ -93,10 +94,7 @@ def findings(panel: PanelReadings) -> tuple[JudgeFinding, ...]:
     """Return at least one sentence per judge, judge by judge, the surest first."""
     tests = [test for judge in panel.judges.values() for test in _Judge(judge, panel).tests()]
     ordered = sorted(tests, key=lambda test: test.p)
-    corrected, worst = {}, 0.0
-    for place, test in enumerate(ordered):
-        worst = max(worst, min(1.0, (len(ordered) - place) * test.p))
-        corrected[id(test)] = worst
+    corrected = {id(test): p for test, p in zip(ordered, holm([test.p for test in ordered]), strict=True)}
     found: list[JudgeFinding] = []
     for judge in panel.judges.values():
         own = [test for test in ordered if test.judge == judge.judge and test.large and corrected[id(test)] <= LEVEL]
@@ -302,77 +300,67 @@ class _Judge:
         """Length, own family and leaks, each with the others held still: by regressions of judge − other on all."""
         judge, panel = self.judge, self.panel
         fits = [regress(judge, other, panel) for other in self.others]
-        if all("length" in fit for fit in fits):
-            z = [fit["length"] for fit in fits]
-            mine, rest = (
-                _share_of(judge, panel.ratio),
-                float(np.mean([_share_of(other, panel.ratio) for other in self.others])),
-            )
-            what, shown = ("longer", (mine, rest)) if mine >= rest else ("shorter", (1 - mine, 1 - rest))
-            text = f"prefers the {what} answer: {_percent(shown[0])}, the others {_percent(shown[1])}"
-            large = abs(float(np.median([slope for _, slope in z]))) >= SLOPE and _leans(mine, rest)
-            yield self._test(Flaw.LENGTH, two_sided([each for each, _ in z]), large, lambda: text)
-        if all("own" in fit for fit in fits):
-            z = [fit["own"] for fit in fits]
-            family = own_family_rate(judge.score, judge.own) or 0.0
-            others = float(np.mean([own_family_rate(other.score, judge.own) or 0.0 for other in self.others]))
-            said = f"prefers its own family: {_percent(family)} of the duels, the others {_percent(others)}"
-            large = float(np.median([shift for _, shift in z])) >= SHIFT
-            yield self._test(Flaw.OWN_FAMILY, majority([upper(each) for each, _ in z]), large, lambda: said)
-        if all("mean" in fit for fit in fits):
-            z = [fit["mean"] for fit in fits]
-            prefers, rest = (
-                win_rate(judge.score) or 0.0,
-                float(np.mean([win_rate(o.score) or 0.0 for o in self.others])),
-            )
-            aside = f"prefers the challenger in {_percent(prefers)} of the duels, the others in {_percent(rest)}"
-            large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT and _leans(prefers, rest)
-            yield self._test(Flaw.SIDE, two_sided([each for each, _ in z]), large, lambda: aside)
-        if all("leak" in fit for fit in fits):
-            z = [fit["leak"] for fit in fits]
-            flagged, clean = (win_rate(judge.score[rows]) or 0.0 for rows in (panel.leak, ~panel.leak))
-            by_others = float(np.mean([win_rate(other.score[panel.leak]) or 0.0 for other in self.others]))
-            leaked = (
-                f"prefers answers with a leak: {_percent(flagged)} of them, the others {_percent(by_others)};"
-                f" without one {_percent(clean)}"
-            )
-            large = float(np.median([shift for _, shift in z])) >= SHIFT
-            yield self._test(Flaw.LEAK, majority([upper(each) for each, _ in z]), large, lambda: leaked)
-        yield from self._dressed(fits)
+        mine, rest = self._shares(partial(_share_of, leads=panel.ratio))
+        what, shown = ("longer", (mine, rest)) if mine >= rest else ("shorter", (1 - mine, 1 - rest))
+        said = f"prefers the {what} answer: {_percent(shown[0])}, the others {_percent(shown[1])}"
+        yield from self._fitted(Flaw.LENGTH, fits, "length", said, SLOPE, leans=(mine, rest))
+        mine, rest = self._shares(lambda each: own_family_rate(each.score, judge.own))
+        said = f"prefers its own family: {_percent(mine)} of the duels, the others {_percent(rest)}"
+        yield from self._fitted(Flaw.OWN_FAMILY, fits, "own", said, SHIFT)
+        mine, rest = self._shares(lambda each: win_rate(each.score))
+        said = f"prefers the challenger in {_percent(mine)} of the duels, the others in {_percent(rest)}"
+        yield from self._fitted(Flaw.SIDE, fits, "mean", said, 2 * SHIFT, leans=(mine, rest))
+        mine, rest = self._shares(partial(_rate_in, rows=panel.leak))
+        said = f"prefers answers with a leak: {_percent(mine)} of them, the others {_percent(rest)};"
+        said += f" without one {_percent(win_rate(judge.score[~panel.leak]) or 0.0)}"
+        yield from self._fitted(Flaw.LEAK, fits, "leak", said, SHIFT)
+        for kind, signs in panel.styles.items():
+            mine, rest = self._shares(partial(_share_of, leads=signs))
+            more = mine >= rest
+            shown = (mine, rest) if more else (1 - mine, 1 - rest)
+            what = DRESS[Flaw(kind)][not more]
+            said = f"prefers answers with {what}: {_percent(shown[0])}, the others {_percent(shown[1])}"
+            yield from self._fitted(Flaw(kind), fits, f"style {kind}", said, SHIFT, leans=(mine, rest))
         for flaw in (Flaw.REPOSITORY, Flaw.HOURS):
             tests = [test for test in self._placed() if test.flaw == flaw]
             surest = min(tests, key=lambda test: test.p, default=None)
             # Beside it, the other places seem to be preferred less.
             yield from (test if test is surest else replace(test, large=False) for test in tests)
 
-    def _dressed(self, fits: Sequence[Fit]) -> Iterator[_Test]:
-        """Markdown and courtesies."""
-        for kind, signs in self.panel.styles.items():
-            if all((name := f"style {kind}") in fit for fit in fits):
-                z = [fit[name] for fit in fits]
-                mine, rest = _share_of(self.judge, signs), [_share_of(other, signs) for other in self.others]
-                more = mine >= float(np.mean(rest))
-                shown = [share if more else 1 - share for share in (mine, float(np.mean(rest)))]
-                what = DRESS[Flaw(kind)][not more]
-                said = f"prefers answers with {what}: {_percent(shown[0])}, the others {_percent(shown[1])}"
-                large = abs(float(np.median([shift for _, shift in z]))) >= SHIFT and _leans(mine, float(np.mean(rest)))
-                yield self._test(Flaw(kind), two_sided([each for each, _ in z]), large, partial(str, said))
-
     def _placed(self) -> Iterator[_Test]:
         """A preference that it has in one repository, or at one time of the day."""
         for place, inside in self.panel.places.items():
             fits = [regress(self.judge, other, self.panel, inside) for other in self.others]
-            if all("place" in fit for fit in fits):
-                z, here = [fit["place"] for fit in fits], inside > 0
-                mine, away = (win_rate(self.judge.score[rows]) or 0.0 for rows in (here, ~here))
-                rest = float(np.mean([win_rate(other.score[here]) or 0.0 for other in self.others]))
-                where = f"in {place[1]}" if place[0] == "repository" else f"from {place[1]}"
-                said = (
-                    f"prefers the challenger {where} in {_percent(mine)} of the duels, the others {_percent(rest)};"
-                    f" elsewhere {_percent(away)}"
-                )
-                large = abs(float(np.median([shift for _, shift in z]))) >= 2 * SHIFT and _leans(mine, rest)
-                yield self._test(Flaw(place[0]), two_sided([each for each, _ in z]), large, partial(str, said))
+            here = inside > 0
+            mine, rest = self._shares(partial(_rate_in, rows=here))
+            where = f"in {place[1]}" if place[0] == "repository" else f"from {place[1]}"
+            said = f"prefers the challenger {where} in {_percent(mine)} of the duels, the others {_percent(rest)};"
+            said += f" elsewhere {_percent(win_rate(self.judge.score[~here]) or 0.0)}"
+            yield from self._fitted(Flaw(place[0]), fits, "place", said, 2 * SHIFT, leans=(mine, rest))
+
+    def _shares(self, share: Callable[[JudgeReadings], float | None]) -> tuple[float, float]:
+        """Return a share of the judge, and its mean over the others."""
+        return share(self.judge) or 0.0, float(np.mean([share(other) or 0.0 for other in self.others]))
+
+    def _fitted(
+        self,
+        flaw: Flaw,
+        fits: Sequence[Fit],
+        name: str,
+        said: str,
+        floor: float,
+        *,
+        leans: tuple[float, float] | None = None,
+    ) -> Iterator[_Test]:
+        """Yield the test of a regressor that all `fits` have: with the shares that `leans` compares in both directions,
+        else only for more of it."""
+        if not all(name in fit for fit in fits):
+            return
+        zs, size = [fit[name][0] for fit in fits], float(np.median([fit[name][1] for fit in fits]))
+        if leans is None:
+            yield self._test(flaw, majority([upper(z) for z in zs]), size >= floor, lambda: said)
+        else:
+            yield self._test(flaw, two_sided(zs), abs(size) >= floor and _leans(*leans), lambda: said)
 
 
 def _same_seats(one: JudgeReadings, two: JudgeReadings) -> Floats:
@@ -404,6 +392,10 @@ def _share_of(judge: JudgeReadings, leads: Floats) -> float:
     sides = preferred(judge.score) * np.sign(leads)
     known = sides[~np.isnan(sides) & (sides != 0)]
     return float((known > 0).mean()) if len(known) else 0.5
+
+
+def _rate_in(judge: JudgeReadings, rows: NDArray[np.bool_]) -> float | None:
+    return win_rate(judge.score[rows])
 
 
 def _leans(mine: float, rest: float) -> bool:

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from judging.statistics.distributions import hypergeometric
-from judging.statistics.sign_flip import Floats, holm
+from judging.statistics.paired_tests import Floats, holm
 
 LEVEL = 0.05
 # Fewer common errors are said of nobody, however unlikely.

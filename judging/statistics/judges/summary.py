@@ -1,6 +1,6 @@
 """How each judge of a panel behaved over a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,22 +51,15 @@ class JudgeSummary:
     counts: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerLengths:
-    """Mean length of the winning and of the losing answers, in the unit given; None for an empty side."""
-
-    winners: float | None
-    losers: float | None
-
-
 def summarise(panel: PanelReadings) -> tuple[JudgeSummary, ...]:
     """Summarise every judge of the panel, in its order."""
     return tuple(_summary(judge, panel) for judge in panel.judges.values())
 
 
-def mean_lengths(*, winners: Iterable[int], losers: Iterable[int]) -> AnswerLengths:
-    """Return the mean answer length on both sides, to see whether judges prefer the longer answer."""
-    return AnswerLengths(_mean(list(winners)), _mean(list(losers)))
+def mean_lengths(**sides: Sequence[int]) -> dict[str, float | None]:
+    """Return the mean length of the answers on each side, such as the `winners`, to see whether judges prefer the
+    longer ones; None for an empty side."""
+    return {side: sum(lengths) / len(lengths) if lengths else None for side, lengths in sides.items()}
 
 
 def preferred(score: Floats) -> Floats:
@@ -177,7 +170,3 @@ def _slope(ratio: Floats, score: Floats) -> float | None:
         return None
     centred = x - x.mean()
     return float(100 * (centred @ y) / (centred @ centred))
-
-
-def _mean(lengths: list[int]) -> float | None:
-    return sum(lengths) / len(lengths) if lengths else None

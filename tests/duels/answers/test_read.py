@@ -21,7 +21,7 @@ QUOTE = {"answer": "I read the part in question", "place": "description", "recor
 
 
 def make_read_arena(prompts: int = 1) -> Project:
-    project, made = make_arena(prompts=prompts)
+    project, made = make_arena(prompts=prompts, judges=("judge-a",))
     for record in project.pull_requests.select_related("text"):
         record.text.description = "The client now waits a little between tries."
         record.text.save()

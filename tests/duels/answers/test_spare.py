@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from curation.duels.answers.leaks import settle_reader
 from curation.duels.models import Answer, Duel
 from curation.llm.client.errors import Refused
 from curation.llm.models import Endpoint
@@ -76,19 +77,21 @@ def test_a_duel_that_the_reader_was_to_read_and_did_not_is_held_out_of_final(mod
     assert (Sample.objects.get().score, Sample.objects.get().bucket) == (100.0, "refined")
 
 
-@pytest.mark.parametrize("change", [{"model": "fake/king"}, {"model": "fake/challenger"}])
-def test_a_judge_with_the_model_of_an_answer_is_not_to_spare(models: Models, change: dict[str, str]) -> None:
-    models.says["judge-b"] = reads()
+@pytest.mark.parametrize(
+    ("names", "change"),
+    [
+        (["judge-a"], {"model": "fake/king"}),
+        (["judge-a"], {"model": "fake/challenger"}),
+        (["challenger", "judge-a"], {"family": "qwen"}),
+    ],
+)
+def test_a_judge_with_the_model_or_the_family_of_an_answer_is_not_to_spare(
+    names: list[str], change: dict[str, str]
+) -> None:
     project = make_default_arena()
-    Endpoint.objects.filter(project=project, name="judge-a").update(**change)
-    assert run_to_end(project).params["leak_reader"] == "judge-b"
-
-
-def test_a_judge_of_another_family_than_the_answers_reads(models: Models) -> None:
-    models.says["judge-b"] = reads()
-    project = make_default_arena()
-    Endpoint.objects.filter(project=project, name__in=["challenger", "judge-a"]).update(family="qwen")
-    assert run_to_end(project).params["leak_reader"] == "judge-b"
+    Endpoint.objects.filter(project=project, name__in=names).update(**change)
+    given = {"judges": ("judge-a", "judge-b"), "generators": ("challenger", "king")}
+    assert settle_reader(project, None, **given) == "judge-b"
 
 
 def test_a_run_without_a_model_to_spare_says_that_only_the_lint_read(models: Models, client: Client) -> None:
@@ -102,10 +105,13 @@ def test_a_run_without_a_model_to_spare_says_that_only_the_lint_read(models: Mod
     assert Duel.objects.get().flag_names == []
 
 
-def test_a_run_may_do_without_a_reader(models: Models) -> None:
-    run = run_to_end(make_default_arena(), leak_reader="none")
+def test_a_run_may_do_without_a_reader_and_the_run_that_judges_its_answers_says_so(models: Models) -> None:
+    project = make_default_arena()
+    run = run_to_end(project, leak_reader="none")
     assert not readings(models, "judge-a")
     assert (run.params["leak_reader"], run.result["leak_check"]) == ("none", "lint only")
+    judged = run_to_end(project, "judge", judges=["judge-b"])
+    assert (judged.result["leak_check"], judged.result["leak_findings"]["unread"]) == ("lint only", 1)
 
 
 def test_a_challenger_run_is_read_by_the_projects_panel(models: Models) -> None:
@@ -156,13 +162,6 @@ def test_a_flagged_answer_keeps_its_flag_when_another_judge_would_read(models: M
     run_to_end(project)
     run_to_end(project, judges=["judge-b"])
     assert Answer.objects.get(side="challenger").reader_flag and not readings(models, "judge-b")
-
-
-def test_answers_that_no_run_read_are_said_by_the_run_that_judges_them(models: Models) -> None:
-    project = make_default_arena()
-    run_to_end(project, leak_reader="none")
-    run = run_to_end(project, "judge", judges=["judge-b"])
-    assert (run.result["leak_check"], run.result["leak_findings"]["unread"]) == ("lint only", 1)
 
 
 def test_the_estimate_counts_the_readings_and_says_who_reads(models: Models) -> None:

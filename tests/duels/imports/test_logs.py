@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from curation.duels.models import Prompt, PromptText
+from curation.duels.imports.conversation import read_document
+from curation.duels.models import Prompt
 from tests.factories import make_project
 from tests.imports.bringing import bad_rows, bring
 
-pytestmark = pytest.mark.django_db(transaction=True)
+stored = pytest.mark.django_db(transaction=True)
 TOOL = {"type": "function", "function": {"name": "ls", "description": "List.", "parameters": {"type": "object"}}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "ls", "arguments": '{"path": "."}'}}
 # The history and the turn that every trace below records.
@@ -216,16 +217,16 @@ TRACES: dict[str, tuple[Any, str, bool, bool]] = {
 
 @pytest.mark.parametrize(("row", "layout", "thinks", "tools"), TRACES.values(), ids=TRACES)
 def test_a_model_call_of_a_trace_is_a_turn_with_its_history(row: Any, layout: str, thinks: bool, tools: bool) -> None:
-    project = make_project()
-    run = bring(project, "turns", [row], "trace.jsonl")
-    assert (run.result["layout"], run.result["prompts"], bad_rows(run)) == (layout, 1, {})
-    prompt = Prompt.objects.select_related("text").get()
-    assert [*prompt.text.history, prompt.text.reference] == (SAID if thinks else PLAIN)
-    assert prompt.instance_id == "4bf92f"
+    document = read_document(row)
+    (found,) = document.conversations
+    assert (document.layout, document.unreadable, found.turns) == (layout, 0, [4])
+    assert found.messages == (SAID if thinks else PLAIN)
+    assert found.instance_id == "4bf92f"
     if tools:
-        assert prompt.text.tools == [TOOL]
+        assert found.tools == [TOOL]
 
 
+@stored
 def test_a_document_with_many_calls_gives_each_once() -> None:
     project = make_project()
     second = {
@@ -244,22 +245,23 @@ def test_a_document_with_many_calls_gives_each_once() -> None:
 
 def test_choices_are_turns_of_their_own() -> None:
     choices = [{"role": "assistant", "parts": [{"type": "text", "content": word}]} for word in ("Yes.", "No.")]
-    run = bring(make_project(), "turns", [otlp(span({**NOW, "gen_ai.output.messages": choices}))], "trace.json")
-    assert run.result["prompts"] == 2
+    document = read_document(otlp(span({**NOW, "gen_ai.output.messages": choices})))
+    assert sum(len(one.turns) for one in document.conversations) == 2
 
 
 @pytest.mark.parametrize("said", ["42", "null", '{"answer": 3}', '["a"]', "[" * 100_000], ids=lambda said: said[:8])
 def test_an_answer_that_is_json_is_text(said: str) -> None:
-    run = bring(make_project(), "turns", [observation(output=said)], "trace.jsonl")
-    assert (run.result["prompts"], bad_rows(run)) == (1, {})
-    assert PromptText.objects.get().reference == {"role": "assistant", "content": said}
+    (found,) = read_document(observation(output=said)).conversations
+    assert found.messages[found.turns[0]] == {"role": "assistant", "content": said}
 
 
+@stored
 def test_an_input_without_messages_gives_no_turn() -> None:
     run = bring(make_project(), "turns", [observation(), observation(input={"query": "x"})], "trace.jsonl")
     assert run.result["prompts"] == 1 and list(bad_rows(run)) == ["row 2"]
 
 
+@stored
 def test_spans_that_call_no_model_are_passed_over_and_silent_calls_are_named() -> None:
     silent = span({"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 5})
     other = span({"http.method": "GET"}, name="GET /")
@@ -338,6 +340,7 @@ def json_log(samples: list[dict[str, Any]]) -> bytes:
     return json.dumps({**LOG, "samples": samples}, indent=1).encode()
 
 
+@stored
 @pytest.mark.parametrize("log", [eval_log, zstd_log, json_log])
 def test_an_inspect_log_gives_every_assistant_message(log: Any) -> None:
     project = make_project()
@@ -348,6 +351,7 @@ def test_an_inspect_log_gives_every_assistant_message(log: Any) -> None:
     assert last.text.tools == [TOOL]
 
 
+@stored
 def test_a_damaged_member_of_a_log_is_a_bad_row() -> None:
     data = zstd_log([inspect_sample(1), inspect_sample(2)])
     place = data.index(b"samples/task-1_epoch_1.json") + len(b"samples/task-1_epoch_1.json") + 12
@@ -356,6 +360,7 @@ def test_a_damaged_member_of_a_log_is_a_bad_row() -> None:
     assert "samples/task-1_epoch_1.json: damaged" in bad_rows(run)["row 1"]
 
 
+@stored
 def test_a_log_without_samples_says_so() -> None:
     run = bring(make_project(), "turns", eval_log([]), "log.eval")
     assert run.state == "failed" and "The Inspect log has no samples." in run.error
@@ -363,6 +368,7 @@ def test_a_log_without_samples_says_so() -> None:
     assert "the log has no samples" in run.error
 
 
+@stored
 @pytest.mark.parametrize(
     ("content", "named"),
     [
@@ -376,6 +382,7 @@ def test_a_file_of_another_kind_is_refused_as_what_it_is(content: bytes, named: 
     assert run.state == "failed" and f"The file is {named}" in run.error
 
 
+@stored
 def test_the_samples_kind_reads_no_logs() -> None:
     run = bring(make_project(), "samples", [span(NOW)], "trace.jsonl")
     assert run.state == "failed" and "no layout of training data" in run.error

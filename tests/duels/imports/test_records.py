@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from curation.duels.imports.records import PullRequestKind, RecordOptions
 from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.exclusions import exclude, include
+from curation.imports.sources.rows import RowRefused, SourcePosition, SourceRow
 from curation.projects.models import AuditEntry
 from curation.web.problems import Invalid, NotFound
 from tests.factories import make_project, make_prompt, make_user
@@ -76,9 +78,9 @@ def test_files_are_paths_or_objects_or_read_from_the_patch() -> None:
     ],
 )
 def test_an_invalid_record_is_refused_with_the_error(row: dict[str, Any], said: str) -> None:
-    run = bring(make_project(), "pr_records", [record(9), row])
-
-    assert said in bad_rows(run)["row 2"]
+    with pytest.raises(RowRefused) as refused:
+        PullRequestKind().parse(SourceRow(0, row, SourcePosition()), RecordOptions())
+    assert said in str(refused.value)
 
 
 def test_one_character_does_not_cost_a_record() -> None:

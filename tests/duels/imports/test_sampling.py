@@ -10,7 +10,7 @@ from curation.projects.models import Project
 from tests.factories import make_project
 from tests.imports.bringing import as_lines, bring, chat
 
-ROWS = [chat(number, turns=1 + number % 4) for number in range(100)]  # 250 turns
+ROWS = [chat(number, turns=1 + number % 4) for number in range(40)]  # 100 turns
 
 
 def keys(project: Project) -> set[tuple[int, int]]:
@@ -28,11 +28,11 @@ def sample(content: bytes, **options: Any) -> set[tuple[int, int]]:
 @pytest.mark.django_db(transaction=True)
 def test_the_same_seed_gives_the_same_turns_and_another_seed_others() -> None:
     content = as_lines(ROWS)
-    options = {"count": 60, "windows": 12, "window_size": 4}
+    options = {"count": 24, "windows": 5, "window_size": 4}
 
     first = sample(content, seed=7, **options)
 
-    assert len(first) == 60
+    assert len(first) == 24
     assert sample(content, seed=7, **options) == first
     assert sample(content, seed=8, **options) != first
 
@@ -41,38 +41,38 @@ def test_the_same_seed_gives_the_same_turns_and_another_seed_others() -> None:
 @pytest.mark.parametrize(
     ("count", "windows"),
     [
-        *((count, windows) for count in (1, 3, 249, 250, 251) for windows in ({"windows": 5, "window_size": 3}, {})),
+        *((count, windows) for count in (1, 3, 99, 100, 101) for windows in ({"windows": 5, "window_size": 3}, {})),
         # One window for each row, and one more. Each is a transaction of its own, which takes long.
-        *(pytest.param(count, {"windows": 101, "window_size": 1}, marks=pytest.mark.slow) for count in (3, 251)),
+        *(pytest.param(count, {"windows": 41, "window_size": 1}, marks=pytest.mark.slow) for count in (3, 101)),
     ],
 )
 def test_a_sample_has_exactly_the_requested_turns_if_they_exist(count: int, windows: dict[str, int]) -> None:
-    assert len(sample(as_lines(ROWS), count=count, **windows)) == min(count, 250)
+    assert len(sample(as_lines(ROWS), count=count, **windows)) == min(count, 100)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_rows_give_at_most_turns_per_row_turns() -> None:
     content = as_lines(ROWS)
 
-    for options in ({"count": 75}, {}):
+    for options in ({"count": 30}, {}):
         found = sample(content, turns_per_row=1, **options)
-        assert len(found) == len({offset for offset, _ in found}) == options.get("count", 100)
+        assert len(found) == len({offset for offset, _ in found}) == options.get("count", 40)
     # all of the first two turns of a row of two, at most two of the others
-    assert len(sample(content, turns_per_row=2, count=5000)) == 25 + 75 * 2
+    assert len(sample(content, turns_per_row=2, count=5000)) == 10 + 30 * 2
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_second_sample_of_a_source_adds_only_new_turns() -> None:
     project, content = make_project(), as_lines(ROWS)
-    options = {"count": 125, "windows": 5, "window_size": 10}
+    options = {"count": 50, "windows": 5, "window_size": 4}
 
     first = bring(project, "turns", content, options={**options, "seed": 1}).result
     second = bring(project, "turns", content, options={**options, "seed": 2}).result
 
-    assert (first["prompts"], first["duplicates"]) == (125, 0)
-    assert second["prompts"] + second["duplicates"] == 125
-    assert 0 < second["duplicates"] < 125
-    assert len(keys(project)) == 125 + second["prompts"]
+    assert (first["prompts"], first["duplicates"]) == (50, 0)
+    assert second["prompts"] + second["duplicates"] == 50
+    assert 0 < second["duplicates"] < 50
+    assert len(keys(project)) == 50 + second["prompts"]
 
 
 @pytest.mark.parametrize("total", [0, 1, 5, 31, 32, 33, 1000, 12345])

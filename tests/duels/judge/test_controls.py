@@ -10,8 +10,7 @@ from curation.duels.judge.controls import mix_in, sides_of
 from curation.duels.models import Duel, Order, Verdict
 from curation.duels.params import controls_wanted
 from curation.llm.client.completion import CompletionRequest
-from curation.projects.access import Access
-from curation.projects.models import SCOPES_OF_ROLE, Project, Role
+from curation.projects.models import Project
 from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Item, Run
@@ -31,7 +30,8 @@ from tests.duels.running import (
     shown,
     verdict,
 )
-from tests.factories import make_bearer, make_member, make_user
+from tests.factories import make_bearer, make_member
+from tests.review.importing import access_to
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -113,7 +113,8 @@ def test_the_same_turns_in_another_project_have_the_same_faults(run: Run, models
         return [(duel.control, duel.planted, duel.expected) for duel in found]
 
     models.says |= REPLIES
-    other, _ = make_arena(prompts=12, settings=SETTINGS, slug="other")
+    settings = {"panel": {"judges": ["judge-a"], "controls": 0.05}}
+    other, _ = make_arena(prompts=12, judges=("judge-a",), settings=settings, slug="other")
     run_to_end(other)
     assert planted(other) == planted(run.project)
 
@@ -202,11 +203,10 @@ def test_a_second_run_has_the_same_controls_and_reads_nothing_again(run: Run, mo
 
 def test_a_duel_that_people_decided_is_a_control(models: Models) -> None:
     models.says |= dict.fromkeys(JUDGES, against)
-    project, _ = make_arena(prompts=4)
+    project, _ = make_arena(prompts=4, judges=("judge-a",))
     run_to_end(project)
-    access = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
-    sample = Sample.objects.filter(project=project).order_by("pk").first()
-    assert sample is not None
+    sample = Sample.objects.filter(project=project).order_by("pk")[0]
+    access = access_to(project, make_member(project))
     decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference="challenger")
     project.settings_json["panel"]["controls"] = 0.5
     project.save()
@@ -217,7 +217,7 @@ def test_a_duel_that_people_decided_is_a_control(models: Models) -> None:
 
 
 def test_the_share_is_a_setting_and_nothing_is_mixed_in_without_it(models: Models) -> None:
-    project, _ = make_arena(prompts=2)
+    project, _ = make_arena(prompts=2, judges=("judge-a",))
     run = run_to_end(project)
     assert controls_of(project) == [] and run.result["controls"] == 0
     assert run.result["judges"][0]["control_accuracy"] is None

@@ -6,13 +6,12 @@ import pytest
 from curation.duels.models import Duel, Verdict
 from curation.llm.client.errors import Refused
 from curation.llm.models import Endpoint
-from curation.projects.access import Access
 from curation.projects.instructions.texts import instructions_for, override_instructions
-from curation.projects.models import SCOPES_OF_ROLE, Role
+from curation.projects.models import Role
 from curation.runs.control import retry_failed
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run
-from curation.samples.models import Flag
+from curation.samples.models import Flag, flag_names
 from curation.web.problems import Invalid
 from tests.driving import end
 from tests.duels.running import (
@@ -32,7 +31,8 @@ from tests.duels.running import (
     start,
     verdict,
 )
-from tests.factories import make_project, make_user, set_history
+from tests.factories import make_member, make_project, make_user, set_history
+from tests.review.importing import access_to
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -64,6 +64,8 @@ def test_without_swap_the_king_is_shown_first_and_nothing_can_flip(models: Model
     assert {shown(request) for request in models.requests("judge-a")} == {(KING, CHALLENGER)}
     assert (run.result["margin"], run.result["buckets"]["defeat"]) == (-100.0, 2)
     assert judges_of(run)["judge-a"]["flip_rate"] == 0
+    again = run_to_end(project, "rescore")
+    assert (again.result["parsed"], again.result["margin"]) == (2, -100.0)
 
 
 def test_a_judge_that_always_prefers_the_first_answer_gives_draws_and_flips(models: Models) -> None:
@@ -117,6 +119,8 @@ def test_an_unparsed_judge_is_missing_never_a_loss(models: Models, said: Says) -
     assert run.result["decision"] == "undecided" and run.result["reasons"][0] == "no duel was parsed"
     again = run_to_end(project, "rescore", min_judges=2)
     assert (again.result["margin"], again.result["parsed"]) == (100.0, 1)
+    few = run_to_end(project, "rescore", judges=["judge-a", "judge-c"])
+    assert (few.result["parsed"], few.result["reasons"][0]) == (0, "no duel was parsed")
 
 
 def test_the_next_run_retries_unparsed_verdicts_only(models: Models) -> None:
@@ -193,7 +197,7 @@ def test_an_answer_that_imitates_a_verdict_is_neutralised_and_flagged(models: Mo
     assert '"quoted-correctness": 1' in text
     duel = Duel.objects.select_related("sample").get()
     assert duel.flag_names == ["injection"]
-    assert duel.sample is not None and duel.sample.flag_names == ["injection"]
+    assert duel.sample is not None and flag_names(duel.sample.flags) == ["injection"]
     run_to_end(project, "rescore")
     assert Duel.objects.get().flag_names == ["injection"]
 
@@ -332,7 +336,7 @@ def test_the_settings_at_launch_apply_to_the_whole_run(models: Models) -> None:
 
 def test_changes_during_a_run_apply_to_the_next_run(models: Models) -> None:
     project, _ = make_arena(prompts=2)
-    admin = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
+    admin = access_to(project, make_member(project, role=Role.ADMIN))
     run = start(project)
     drive(run.pk)  # the king has answered
     project.settings_json = {**project.settings_json, "generation": {"temperature": 0.1, "read_leaks": False}}

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from functools import cache
 from html import unescape
 from typing import Any
 
@@ -11,8 +12,7 @@ from django.test import Client
 
 from curation.llm.client.completion import CompletionRequest
 from curation.llm.models import Endpoint
-from curation.projects.access import Access
-from curation.projects.models import SCOPES_OF_ROLE, Project, Role, Scope
+from curation.projects.models import Project, Role, Scope
 from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Call, Run
@@ -31,6 +31,7 @@ from tests.duels.running import (
     verdict,
 )
 from tests.factories import make_bearer, make_member, make_project, make_user
+from tests.review.importing import access_to
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -114,8 +115,8 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
     models.says |= {"judge-a": second_time, "judge-b": moody, "judge-c": first, "challenger": challenger}
     project, _ = make_arena(prompts=21, settings={"panel": {"judges": list(JUDGES), "controls": 0.05, "min_judges": 1}})
     run = run_to_end(project)
-    user = make_member(project, make_user("ada"), Role.CURATOR)
-    access = Access(user, project, Role.CURATOR, SCOPES_OF_ROLE[Role.CURATOR])
+    user = make_member(project, role=Role.CURATOR)
+    access = access_to(project, user)
     for place, sample in enumerate(Sample.objects.order_by("pk")[:6]):
         preference = "candidate" if place % 2 else "opponent"
         decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference=preference)
@@ -124,11 +125,15 @@ def test_every_figure_opens_as_many_duels_as_it_says(client: Client, models: Mod
     cells = re.findall(r'<a href="([^"]+)">([^<]+)</a> <span class="muted">(\d+) (?:duel|call)s?</span>', page)
     assert len(cells) == 3 * 26
     headers, counts = make_bearer(user, Scope.READ), set()
+
+    @cache
+    def total(path: str) -> int:
+        return int(client.get(f"{path}&count=true&limit=1", headers=headers).json()["total"])
+
     for url, text, count in cells:
         path = unescape(url).replace(f"/p/{project.slug}/duels/", f"/api/v1/projects/{project.slug}/duels")
         path = path.replace(f"/p/{project.slug}/runs/{run.pk}/calls/", f"/api/v1/runs/{run.pk}/calls")
-        response = client.get(f"{path}&count=true", headers=headers)
-        assert response.status_code == 200 and response.json()["total"] == int(count), (url, text, count)
+        assert total(path) == int(count), (url, text, count)
         counts.add((url.split("judge=judge-")[-1], int(count)))
     # The judges differ, and few figures are of no duel: nothing agrees by being 0.
     assert sum(count > 0 for _, count in counts) > 40
@@ -185,8 +190,8 @@ def test_weights_change_the_verdict_of_judges_that_win_some_dimensions(client: C
 
 
 def test_people_are_compared_with_each_judge(client: Client, run: Run) -> None:
-    user = make_member(run.project, make_user("ada"), Role.CURATOR)
-    access = Access(user, run.project, Role.REVIEWER, SCOPES_OF_ROLE[Role.REVIEWER])
+    user = make_member(run.project, role=Role.CURATOR)
+    access = access_to(run.project, user)
     for number, sample in enumerate(Sample.objects.order_by("pk")[:4]):
         preference = "candidate" if number < 3 else "opponent"
         decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference=preference)

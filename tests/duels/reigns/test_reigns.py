@@ -50,7 +50,7 @@ def make_accepted(models: Models, **settings: Any) -> tuple[Run, User]:
     models.says |= CHALLENGERS
     given = {"generation": {"king_model": "king"}, **settings}
     given["gate"] = {"resamples": 200, "min_clusters": 8, **given.get("gate", {})}
-    given["panel"] = {"controls": 0.05, "judges": list(JUDGES), **given.get("panel", {})}
+    given["panel"] = {"controls": 0.05, "judges": ["judge-a", "judge-b"], **given.get("panel", {})}
     project, _ = make_arena(prompts=8, settings=given)
     make_endpoint(project, "challenger-2", model="fake/challenger-2")
     return run_to_end(project), make_member(project, role=Role.ADMIN)
@@ -176,13 +176,11 @@ class TestRefused:
 
     def test_a_verdict_that_one_judge_decides(self, court: Court) -> None:
         court.models.says |= {"judge-a": fair(), "judge-b": fair(won=1), "judge-c": against}
-        run = court.duel()
-        assert run.result["margin"] > 2
-        assert run.result["decision"] == "undecided"
+        run = court.duel(judges=list(JUDGES))
+        assert (run.result["margin"] > 2, run.result["decision"]) == (True, "undecided")
         self.refused(court.crown(run), "not_accepted", "undecided: ")
 
-    def test_a_verdict_that_a_rescore_turned(self, models: Models) -> None:
-        court = Court(models, make_accepted(models, panel={"judges": ["judge-a", "judge-b"]}))
+    def test_a_verdict_that_a_rescore_turned(self, court: Court) -> None:
         assert court.run.result["accepted"]
         turned = run_to_end(court.project, "rescore", run=str(court.run.pk), judges=["judge-b"])
         assert turned.result["accepted"] is False

@@ -17,8 +17,8 @@ from curation.projects.models import AuditEntry, Project
 from curation.runs.control import retry_failed
 from curation.runs.models import Run
 from curation.samples.models import Flag, Sample
-from curation.samples.scores.order import priority_of
-from judging.panel.buckets import Thresholds, bucket_for
+from curation.samples.scores import priority_of
+from judging.panel.scoring import Thresholds, bucket_for
 from tests.driving import end
 from tests.duels.running import (
     JUDGES,
@@ -27,7 +27,9 @@ from tests.duels.running import (
     fair,
     first,
     make_arena,
+    page_of,
     prose,
+    report,
     run_to_end,
     scores_of,
     serve,
@@ -67,18 +69,6 @@ def send(client: Client, headers: dict[str, str], method: str, path: str, body: 
     return response.json()
 
 
-def report(client: Client, run: Run) -> str:
-    response = client.get(
-        f"/api/v1/runs/{run.pk}/report.md", headers=make_bearer(make_member(run.project, role="curator"))
-    )
-    return b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
-
-
-def page(client: Client, run: Run) -> str:
-    client.force_login(make_member(run.project, role="curator"))
-    return client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()
-
-
 def buckets(project: Project) -> list[tuple[str, float | None]]:
     return list(Sample.objects.filter(project=project).order_by("id").values_list("bucket", "score"))
 
@@ -116,8 +106,8 @@ def test_links_of_a_run_show_its_own_figures(
     html = client.get(f"/p/{slug}/duels/{duel.pk}/?run={broken.pk}").content.decode()
     assert "It is not the score that counts." in html and "broken" in html
     assert client.get(f"/p/{slug}/duels/{duel.pk}/?run=999999").status_code == 404
-    assert "this run changed no sample" in page(client, broken)
-    assert "this run changed no sample" not in page(client, sound)
+    assert "this run changed no sample" in page_of(client, broken)
+    assert "this run changed no sample" not in page_of(client, sound)
 
 
 def test_another_panel_counts_after_a_preview_in_one_action(
@@ -196,23 +186,16 @@ def test_a_duel_that_the_counting_panel_did_not_score_has_no_score(models: Model
     assert Score.objects.filter(run=other, score=100.0).count() == 2
 
 
-def test_a_newer_run_of_the_counting_panel_gives_the_score(models: Models) -> None:
+def test_a_newer_run_of_the_counting_panel_gives_the_score_and_changes_no_verdict(models: Models) -> None:
     project, _ = make_arena(prompts=1)
     before = run_to_end(project)
+    kept = list(Verdict.objects.filter(run=before).order_by("id").values())
     models.says |= dict.fromkeys(JUDGES, against)
     after = run_to_end(project, "judge", fresh=True)
     duel = Duel.objects.get()
     assert (duel.score, duel.run, duel.counting) == (0.0, after, scores_of(after)[0])
     assert [row.score for row in scores_of(before)] == [100.0]
     assert ScorePanel.objects.count() == 1
-
-
-def test_verdicts_of_a_run_outlive_those_of_the_next(models: Models) -> None:
-    project, _ = make_arena(prompts=1)
-    before = run_to_end(project)
-    kept = list(Verdict.objects.filter(run=before).order_by("id").values())
-    models.says |= dict.fromkeys(JUDGES, against)
-    after = run_to_end(project, "judge", fresh=True)
     reused = run_to_end(project, "judge")
     assert list(Verdict.objects.filter(run=before).order_by("id").values()) == kept
     assert Verdict.objects.filter(run=after).count() == 6 and not Verdict.objects.filter(run=reused).exists()
@@ -248,7 +231,7 @@ def test_the_costs_of_judges_and_stages_add_up_to_the_run(models: Models, client
     calls = {judge["name"]: judge["calls"] for judge in run.result["judges"]}
     # Each judge reads three duels in two orders; two attempts of judge-c were refused and made again.
     assert calls == {"judge-a": 18, "judge-b": 18, "judge-c": 8, "both": 6}
-    text, html = report(client, run), page(client, run)
+    text, html = report(client, run), page_of(client, run)
     assert "| judge | judge-a | 18 | 1980 | $0.00216 |" in text
     assert "| judge | judge-c | 8 | 660 | unknown (6 calls of unknown cost) |" in text
     assert "$0.00216" in html and "unknown (6 calls of unknown cost)" in html
@@ -275,7 +258,7 @@ def test_every_pair_of_contestants_has_a_verdict_of_its_own(models: Models, clie
     assert (result["done"], result["margin"], result["accepted"], result["reasons"]) == (36, None, None, None)
     text = report(client, pooled)
     assert text.count("## Verdict ") == 3 and "compared with: the king and the reference" in text
-    assert page(client, pooled).count("challenger minus") == 3
+    assert page_of(client, pooled).count("challenger minus") == 3
 
 
 def test_a_model_under_another_name_and_replaced_answers_are_the_same_contestant(models: Models) -> None:
@@ -308,7 +291,7 @@ def test_a_report_names_mode_panel_instructions_and_reasons(models: Models, clie
         "- judge-c, challenger first: unparsed: no JSON object",
     ):
         assert part in text, part
-    html = page(client, run)
+    html = page_of(client, run)
     words, _, fingerprints = html.partition('<summary class="muted">Fingerprints</summary>')
     for part in (
         "<dt>Compared with</dt><dd>the king</dd>",

@@ -8,9 +8,8 @@ from django.test import Client
 
 from curation.duels.models import TrialTask
 from curation.llm.client.completion import CompletionRequest
-from curation.projects.access import Access
 from curation.projects.instructions.texts import instructions_for
-from curation.projects.models import SCOPES_OF_ROLE, Project, Role
+from curation.projects.models import Project, Role
 from curation.review.decisions.decide import decide
 from curation.review.models import Action, Decision
 from curation.runs.models import Run
@@ -18,6 +17,7 @@ from curation.samples.models import Sample
 from curation.web.problems import Problem
 from tests.duels.running import Models, Says, against, fair, make_arena, run_to_end, serve, start
 from tests.factories import make_bearer, make_member, make_user
+from tests.review.importing import access_to
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,7 +37,7 @@ def project(patched: pytest.MonkeyPatch) -> Project:
     project, _ = make_arena(prompts=DUELS, judges=("judge-a",))
     run_to_end(project)
     user = make_member(project, make_user("ada"), Role.CURATOR)
-    access = Access(user, project, Role.REVIEWER, SCOPES_OF_ROLE[Role.REVIEWER])
+    access = access_to(project, user)
     for sample in Sample.objects.of(project).order_by("pk"):
         decide(access=access, sample_id=sample.pk, action=Action.APPROVE, preference="candidate")
     return project
@@ -123,14 +123,9 @@ def test_only_duels_that_an_audit_drew_are_used_unless_asked(models: Models, pro
     assert "0 duels that an audit drew" in refused.value.detail and "24 that people decided" in refused.value.detail
 
 
-@pytest.mark.parametrize("text", ["", "   "])
-def test_a_text_that_could_not_be_in_force_is_refused(models: Models, project: Project, text: str) -> None:
-    with pytest.raises(Problem) as refused:
-        start(project, "judge_trial", model="judge-a", text=text, known="decided")
-    assert refused.value.errors[0].path == "params.text"
-
-
-def test_the_text_in_force_is_not_tried_against_itself(models: Models, project: Project) -> None:
-    with pytest.raises(Problem) as refused:
-        start(project, "judge_trial", model="judge-a", text=instructions_for(project, "judge").text, known="decided")
-    assert refused.value.code == "unchanged"
+def test_a_text_that_could_not_be_in_force_or_is_already_is_refused(models: Models, project: Project) -> None:
+    in_force = instructions_for(project, "judge").text
+    for text, said in {"": "params.text", "   ": "params.text", in_force: "unchanged"}.items():
+        with pytest.raises(Problem) as refused:
+            start(project, "judge_trial", model="judge-a", text=text, known="decided")
+        assert said in (refused.value.code, *(error.path for error in refused.value.errors))

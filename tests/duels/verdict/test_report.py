@@ -8,11 +8,10 @@ from django.test import Client
 
 from curation.duels.models import Duel
 from curation.duels.prompts.exclusions import exclude
-from curation.duels.verdict.report import conclusion_of, report_of
-from curation.duels.verdict.run_section import TEMPLATE, report_section
+from curation.duels.verdict.report import conclusion_of, report_of, report_section
 from curation.llm.models import Endpoint
 from curation.runs.models import Run
-from tests.duels.running import DIMENSIONS, Models, first, make_arena, prose, run_to_end, serve
+from tests.duels.running import DIMENSIONS, Models, first, make_arena, page_of, prose, report, run_to_end, serve
 from tests.factories import make_bearer, make_member, make_project, make_prompt, make_run, make_user
 from tests.world import world
 
@@ -20,17 +19,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = "<script>alert(1)</script>|x`y`[z](javascript:1)\x1b[31m\\"
 
 
-def report(client: Client, run: Run) -> str:
-    """The Markdown as a script reads it."""
-    bearer = make_bearer(make_member(run.project, role="curator"))
-    response = client.get(f"/api/v1/runs/{run.pk}/report.md", headers=bearer)
-    assert response.status_code == 200
-    assert response["Content-Type"] == "text/markdown; charset=utf-8"
-    return b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
-
-
 def page(run: Run) -> str:
-    return " ".join(render_to_string(TEMPLATE, {"project": run.project, **report_section(run)}).split())
+    context = {"project": run.project, **report_section(run)}
+    return " ".join(render_to_string("duels/verdict/_report.html", context).split())
 
 
 @world
@@ -94,8 +85,7 @@ def test_the_page_shows_the_same(client: Client, run: Run) -> None:
 
 
 def test_the_runs_page_has_the_section(client: Client, run: Run) -> None:
-    client.force_login(make_member(run.project, role="curator"))
-    shown = client.get(f"/p/{run.project.slug}/runs/{run.pk}/").content.decode()
+    shown = page_of(client, run)
     assert 'id="run-verdict"' in shown and f"/api/v1/runs/{run.pk}/report.md" in shown
 
 
@@ -165,4 +155,4 @@ def test_a_margin_that_is_rounded_to_zero_is_no_lead_and_has_no_sign() -> None:
     run = make_run(make_project(), result={"accepted": False, "margin": -0.04, "lcb": -0.04, "leaks": 1})
 
     assert conclusion_of(run) == "Not accepted: the challenger is level with its opponent; the lower bound is 0.0."
-    assert report_of(run).pairs[0].without_flagged[0].startswith("Without the duel that has a leak flag: ")
+    assert report_of(run).pairs[0]["without_flagged"][0].startswith("Without the duel that has a leak flag: ")

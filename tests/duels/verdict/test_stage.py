@@ -5,8 +5,7 @@ import pytest
 
 from curation.duels.models import Duel
 from curation.llm.client.completion import CompletionRequest
-from curation.projects.access import Access
-from curation.projects.models import SCOPES_OF_ROLE, Project, Role
+from curation.projects.models import Project, Role
 from curation.review.decisions.decide import decide
 from curation.review.models import Action
 from curation.runs.models import Call, Run
@@ -18,7 +17,6 @@ from tests.duels.running import (
     Reply,
     against,
     fair,
-    first,
     make_arena,
     prose,
     run_to_end,
@@ -27,7 +25,8 @@ from tests.duels.running import (
     verdict,
     verdict_rows,
 )
-from tests.factories import make_prompt, make_user
+from tests.factories import make_member, make_prompt
+from tests.review.importing import access_to
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,7 +145,7 @@ def test_a_persons_decision_survives_a_rescore(models: Models) -> None:
     project, _ = make_arena(prompts=1)
     run_to_end(project)
     sample = Sample.objects.get()
-    access = Access(make_user(), project, Role.ADMIN, SCOPES_OF_ROLE[Role.ADMIN])
+    access = access_to(project, make_member(project, role=Role.ADMIN))
     decide(access=access, sample_id=sample.pk, action=Action.APPROVE)
     project.settings_json |= {"thresholds": {"final": 100, "refined": 100}}
     project.save()
@@ -180,24 +179,6 @@ def test_without_clusters_the_gate_resamples_turns(models: Models) -> None:
     assert f"the lower bound of {again.result['lcb']:.2f} points is not above 0" in again.result["reasons"]
 
 
-def test_a_duel_counts_as_parsed_from_min_judges_on(models: Models) -> None:
-    models.says["judge-c"] = prose
-    project, _ = make_arena(prompts=1)
-    assert run_to_end(project, attempts=1).result["parsed"] == 0
-    assert run_to_end(project, "rescore", min_judges=2).result["parsed"] == 1
-    few = run_to_end(project, "rescore", judges=["judge-a", "judge-c"])
-    assert few.result["parsed"] == 0
-    assert few.result["reasons"][0] == "no duel was parsed"
-
-
-def test_flips_are_counted_by_judge_and_make_draws(models: Models) -> None:
-    models.says["judge-a"] = first
-    project, _ = make_arena(prompts=2)
-    run = run_to_end(project)
-    assert {j["name"]: j["flip_rate"] for j in run.result["judges"]} == {"judge-a": 1.0, "judge-b": 0.0, "judge-c": 0.0}
-    assert [duel.score for duel in Duel.objects.all()] == pytest.approx([250 / 3] * 2)
-
-
 def test_a_rescore_with_a_filter_does_not_change_other_duels(models: Models) -> None:
     project, prompts = make_arena(prompts=3)
     run = run_to_end(project)
@@ -206,13 +187,6 @@ def test_a_rescore_with_a_filter_does_not_change_other_duels(models: Models) -> 
     assert Duel.objects.filter(run=run).count() == 2
     both = run_to_end(project, "rescore", run=str(run.pk), filter={"instance_id": prompts[0].instance_id})
     assert both.result["done"] == 1
-
-
-def test_a_rescore_of_a_run_without_swap_uses_its_one_order(models: Models) -> None:
-    project, _ = make_arena(prompts=2)
-    run = run_to_end(project, swap=False)
-    again = run_to_end(project, "rescore")
-    assert (again.result["parsed"], again.result["margin"]) == (2, run.result["margin"]) == (2, 100.0)
 
 
 def test_scores_stay_within_the_project(models: Models) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from curation.evaluations.models import ScreenedAnswer
 from curation.projects.models import AuditEntry
-from tests.evaluations.evaluating import done, make_rows, two_models, uploaded
+from tests.evaluations.evaluating import evaluated, make_rows, two_models, uploaded
 from tests.exports.pages.test_api import Script
 from tests.model_server import ModelServer
 
@@ -18,11 +18,8 @@ def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -
     script, rows = Script(), make_rows(24, tiers=("easy", "hard"), tasks=12)
     split = uploaded(script, rows)
     two_models(script, server, rows)
-    one, other = (
-        done(script, script("post", f"{script.here}/evaluations", {"models": [name], "split": split}))["result"]
-        for name in ("bad", "good")
-    )
-    here = f"/evaluations/{one['evaluation']}/compare/{other['evaluation']}"
+    one, other = (evaluated(script, split, name) for name in ("bad", "good"))
+    here = f"/evaluations/{one}/compare/{other}"
     found = script("get", here).json()
     assert (found["before"]["model"], found["after"]["model"]) == ("bad", "good")
     assert (found["rows"], found["tasks"], found["unpaired"]) == (24, 12, 0)
@@ -51,8 +48,7 @@ def test_models_of_one_evaluation_are_compared_by_name(server: ModelServer) -> N
     script, rows = Script(), make_rows(3)
     split = uploaded(script, rows)
     two_models(script, server, rows)
-    run = done(script, script("post", f"{script.here}/evaluations", {"models": ["good", "bad"], "split": split}))
-    pk = run["result"]["evaluation"]
+    pk = evaluated(script, split, "good", "bad")
     assert "name one in" in script("get", f"/evaluations/{pk}/compare/{pk}").json()["detail"]
     found = script("get", f"/evaluations/{pk}/compare/{pk}?model_before=good&model_after=bad").json()
     assert (len(found["gains"]), len(found["losses"])) == (0, 3)
@@ -62,18 +58,12 @@ def test_models_of_one_evaluation_are_compared_by_name(server: ModelServer) -> N
 def test_rows_of_two_uploads_of_one_file_are_paired(server: ModelServer) -> None:
     script, rows = Script(), make_rows(3)
     two_models(script, server, rows)
-    ids = []
-    for name, part in (("bad", rows), ("good", [*make_rows(14)[12:], *rows[1:]])):
-        body = {"models": [name], "split": uploaded(script, part)}
-        ids.append(done(script, script("post", f"{script.here}/evaluations", body))["result"]["evaluation"])
+    others = make_rows(14)[12:]
+    ids = [evaluated(script, uploaded(script, rows), "bad")]
+    ids.append(evaluated(script, uploaded(script, [*others, *rows[1:]]), "good"))
     found = script("get", f"/evaluations/{ids[0]}/compare/{ids[1]}").json()
     assert (found["rows"], found["unpaired"]) == (2, 3)
-    apart = done(
-        script,
-        script(
-            "post", f"{script.here}/evaluations", {"models": ["bad"], "split": uploaded(script, make_rows(14)[12:])}
-        ),
-    )["result"]["evaluation"]
+    apart = evaluated(script, uploaded(script, others), "bad")
     assert script("get", f"/evaluations/{ids[0]}/compare/{apart}").json()["code"] == "nothing_in_common"
 
 
@@ -83,7 +73,7 @@ def test_the_leaderboard_ranks_all_evaluations_and_flags_regressions(server: Mod
     split = uploaded(script, rows)
     two_models(script, server, rows)
     for name in ("bad", "good"):
-        done(script, script("post", f"{script.here}/evaluations", {"models": [name], "split": split}))
+        evaluated(script, split, name)
     board = script("get", f"{script.here}/leaderboard").json()
     assert [entry["figures"]["model"] for entry in board["data"]] == ["good", "bad"]
     best = board["data"][0]["evaluation"]
@@ -100,9 +90,7 @@ def test_a_screen_with_rows_that_have_no_result_is_compared_with_nothing(server:
     script, rows = Script(), make_rows(4)
     split = uploaded(script, rows)
     two_models(script, server, rows)
-    body = {"kind": "static", "models": ["bad", "good"], "split": split, "family": "aws"}
-    run = done(script, script("post", f"{script.here}/evaluations", body))
-    pk = run["result"]["evaluation"]
+    pk = evaluated(script, split, "bad", "good")
     here = f"/evaluations/{pk}/compare/{pk}?model_before=bad&model_after=good"
     whole = script("get", here).json()
     assert (whole["missing"], whole["incomplete"]) == (0, False)

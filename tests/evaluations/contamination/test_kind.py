@@ -6,22 +6,25 @@ from django.test import Client
 from curation.evaluations.contamination.kind import ContaminationRun
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split
 from curation.evaluations.screen.figures import figures_of
-from curation.projects.models import Project
 from curation.runs.launch import launch
-from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.driving import end
-from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, page, published, signed_in, upload
+from tests.evaluations.evaluating import (
+    at_server,
+    check,
+    evaluate,
+    make_rows,
+    make_split,
+    page,
+    published,
+    signed_in,
+    upload,
+)
 from tests.exports.exporting import make_approved, run_export
 from tests.factories import HISTORY, make_project, set_history
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def check(project: Project, split: Split, **against: str) -> Run:
-    params = {"split": str(split.pk), **against}
-    return end(launch(project=project, kind="contamination", params=params, user=None))
 
 
 @pytest.mark.slow

@@ -18,24 +18,17 @@ from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Spl
 from curation.imports.pages.recognise import choose_kind
 from curation.imports.sources.rows import SourcePosition, SourceRow
 from curation.imports.sources.stored import store_upload
-from curation.projects.models import Project
 from curation.runs.kinds import kind_of
-from curation.runs.launch import launch
-from curation.runs.models import Run
 from curation.samples.models import Sample
-from tests.driving import end
-from tests.evaluations.evaluating import make_rows, make_split, page, screened, signed_in, upload
+from tests.evaluations.evaluating import check, make_rows, make_split, page, screened, signed_in, upload
 from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory, set_history, ticket
 from tests.model_server import ModelServer
 from tests.sampled import one_of
+from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Given = dict[str, Any]
-
-
-def check(project: Project, split: Split, **against: str) -> Run:
-    return end(launch(project=project, kind="contamination", params={"split": str(split.pk), **against}, user=None))
 
 
 def asked(row: Given) -> str:
@@ -94,12 +87,17 @@ LAYOUTS: dict[str, Callable[[Given], Given]] = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_rows_of_a_split_are_found_in_every_layout(layout: str) -> None:
-    project, rows = make_project(), make_rows(10)
-    split = make_split(project, rows)
+ROWS = make_rows(10)
 
-    run = check(project, split, upload=upload(project, [LAYOUTS[layout](row) for row in rows]))
+
+@world
+def split(patched: pytest.MonkeyPatch) -> Split:
+    return make_split(make_project(), ROWS)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_rows_of_a_split_are_found_in_every_layout(split: Split, layout: str) -> None:
+    run = check(split.project, split, upload=upload(split.project, [LAYOUTS[layout](row) for row in ROWS]))
 
     assert (run.result["training_rows"], run.result["unread"], run.result["contaminated"]) == (10, 0, 10)
 
@@ -115,13 +113,11 @@ def packed(rows: list[Given], kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["array", "parquet", "gzip"])
-def test_the_rows_of_a_split_are_found_in_every_kind_of_file(kind: str) -> None:
-    project, rows = make_project(), make_rows(4)
-    split = make_split(project, rows)
-    data = packed([LAYOUTS["prompt and completion"](row) for row in rows], kind)
-    key = store_upload(project=project, file=ContentFile(data, "train"), name="train")
+def test_the_rows_of_a_split_are_found_in_every_kind_of_file(split: Split, kind: str) -> None:
+    data = packed([LAYOUTS["prompt and completion"](row) for row in ROWS], kind)
+    key = store_upload(project=split.project, file=ContentFile(data, "train"), name="train")
 
-    assert check(project, split, upload=key).result["exact"] == 4
+    assert check(split.project, split, upload=key).result["exact"] == 10
 
 
 @pytest.mark.parametrize("metadata", one_of(2, [True, False]))
@@ -199,26 +195,20 @@ def test_rows_that_are_not_read_are_counted_named_and_make_the_result_incomplete
     assert "Clean rows" not in page(client, project, "evaluation-page", evaluation.pk)
 
 
-def test_a_check_that_read_everything_is_complete() -> None:
-    project, rows = make_project(), make_rows(3)
-    split = make_split(project, rows)
-    check(project, split, upload=upload(project, make_rows(9)[7:]))
+def test_a_check_that_read_everything_is_complete(split: Split) -> None:
+    check(split.project, split, upload=upload(split.project, make_rows(12)[10:]))
     newest = ContaminationCheck.objects.newest(split)
     assert newest is not None and gaps_of(newest) == ""
-    ContaminationCheck.objects.update(counts={"rows": 3, "contaminated": 0})
+    ContaminationCheck.objects.update(counts={"rows": 10, "contaminated": 0})
     old = ContaminationCheck.objects.newest(split)
     assert old is not None and "Check again" in gaps_of(old)
 
 
-def test_a_match_names_the_line_of_its_file_and_a_contained_row_shows_the_text_around() -> None:
-    project, rows = make_project(), make_rows(2)
-    split = make_split(project, rows)
-    training = [
-        {"note": "x"},
-        {"prompt": f"Example:\n{asked(rows[1])}\n{told(rows[1])}\nNow you.", "completion": "Done."},
-    ]
+def test_a_match_names_the_line_of_its_file_and_a_contained_row_shows_the_text_around(split: Split) -> None:
+    row = ROWS[1]
+    training = [{"note": "x"}, {"prompt": f"Example:\n{asked(row)}\n{told(row)}\nNow you.", "completion": "Done."}]
 
-    run = check(project, split, upload=upload(project, training))
+    run = check(split.project, split, upload=upload(split.project, training))
 
     found = ContaminatedRow.objects.get(check_of__run=run)
     assert (found.row.number, found.levels, run.result["unread"]) == (1, ["contained"], 1)

@@ -8,12 +8,10 @@ from django.test import Client
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.instructions.texts import instructions_for
 from curation.projects.models import Project
-from curation.runs.launch import launch
 from curation.runs.models import Call, Item, Run
 from curation.web.problems import Invalid
 from sandbox.protocol import SandboxBackend
-from tests.driving import end
-from tests.evaluations.evaluating import at_server, make_split
+from tests.evaluations.evaluating import at_server, figures, live, make_split
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user
 from tests.model_server import ModelServer
 from tests.sandbox.fake import FakeBackend
@@ -42,15 +40,6 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> FakeBackend:
     return backend
 
 
-def live(project: Project, *models: str, **params: Any) -> Run:
-    given = {"kind": "live", "models": list(models), "family": "shop", **params}
-    return end(launch(project=project, kind="evaluate", params=given, user=None))
-
-
-def figures(run: Run) -> dict[str, dict[str, Any]]:
-    return {row["model"]: row for row in run.result["models"]}
-
-
 def test_every_model_plays_every_task(shop: Project, server: ModelServer, shop_server: str) -> None:
     """Seeds 1, 2 and 3 want as many things on the shelf."""
     for name, text in (("good", "shop add"), ("asks", "shop help --task-hint"), ("talks", "I would add one.")):
@@ -61,8 +50,7 @@ def test_every_model_plays_every_task(shop: Project, server: ModelServer, shop_s
     assert [row["model"] for row in run.result["models"]] == ["good", "talks", "asks"]
     good = rows["good"]
     assert (good["n"], good["errors"], good["completion_rate"], good["avg_max_progress"]) == (3, 0, 1.0, 1.0)
-    assert good["avg_steps_to_complete"] == 2.0
-    assert good["terminal_reward"] == 1.0
+    assert (good["avg_steps_to_complete"], good["terminal_reward"]) == (2.0, 1.0)
     assert good["avg_episode_reward"] == 1.2  # 1.0, 1.2 and 1.4
     assert good["reward_std"] == 0.1633
     assert good["avg_reward_per_step"] == 0.6  # 3.6 in 6 steps
@@ -113,8 +101,7 @@ def test_invalid_live_parameters_are_refused_at_launch(
     at_server(shop, server, "good")
     with pytest.raises(Invalid) as refused:
         live(shop, "good", **params)
-    assert refused.value.errors[0].path == path
-    assert not Run.objects.exists()
+    assert refused.value.errors[0].path == path and not Run.objects.exists()
 
 
 def test_scenarios_are_played_in_the_sandbox(shop: Project, server: ModelServer, rooms: FakeBackend) -> None:
@@ -162,18 +149,15 @@ def test_two_models_are_compared_task_by_task(
         server.behave(name, text="shop add")
     half = live(shop, "half", environment=shop_server, episodes=4, seed=1, max_steps=2)
     full = live(shop, "full", environment=shop_server, episodes=4, seed=1, max_steps=4)
-    user = make_member(shop)
-    headers = make_bearer(user, "read")
+    client.force_login(make_member(shop))
     before, after = half.result["evaluation"], full.result["evaluation"]
-    found = client.get(f"/api/v1/evaluations/{before}/compare/{after}", headers=headers).json()
+    found = client.get(f"/api/v1/evaluations/{before}/compare/{after}").json()
     completed = next(metric for metric in found["metrics"] if metric["metric"] == "completed")
     assert (completed["before"], completed["after"], completed["gained"], completed["lost"]) == (0.5, 1.0, 2, 0)
     assert [row["preview"] for row in found["gains"]] == ["seed 3", "seed 4"]
-    client.force_login(user)
     models = [Evaluation.objects.get(pk=pk).models.get().pk for pk in (before, after)]
     page = client.get(f"/p/{shop.slug}/evaluations/compare/?before={models[0]}&after={models[1]}")
-    assert page.status_code == 200
-    assert "completed now, not before" in page.content.decode()
+    assert page.status_code == 200 and "completed now, not before" in page.content.decode()
     said = "Whether full and half differ is not known: tasks completed 50 % → 100 % (+50.0 pp"
     assert said in page.content.decode() and found["conclusion"].startswith(said)
     chart = f"/p/{shop.slug}/evaluations/compare/chart/?before={models[0]}&after={models[1]}&shown="
@@ -211,8 +195,7 @@ def test_an_evaluation_and_its_episodes_on_pages_and_by_rest(
         page = client.get(address)
         assert page.status_code == 200, address
     text = page.content.decode()
-    assert "&lt;b&gt;" in text
-    assert "\x1b" not in text
+    assert "&lt;b&gt;" in text and "\x1b" not in text
 
 
 def test_a_form_starts_episodes_and_shows_errors_at_its_fields(
@@ -223,8 +206,7 @@ def test_a_form_starts_episodes_and_shows_errors_at_its_fields(
     here = f"/p/{shop.slug}/evaluations/new/live/"
     given = {"models": ["good"], "family": "shop", "environment": "elsewhere", "max_steps": 3}
     refused = client.post(here, given)
-    assert refused.status_code == 422
-    assert "ws:// or wss:// address" in refused.content.decode()
+    assert refused.status_code == 422 and "ws:// or wss:// address" in refused.content.decode()
     started = client.post(here, {**given, "environment": shop_server, "episodes": 2})
     assert started.status_code == 302
     run = Run.objects.get()
@@ -236,10 +218,8 @@ def test_the_form_filters_the_scenarios(shop: Project, server: ModelServer, clie
     for name in ("oven", "harbour"):
         make_scenario(shop, name=name, status="admitted")
     client.force_login(make_member(shop, role="curator"))
-    here, given = (
-        f"/p/{shop.slug}/evaluations/new/live/",
-        {"models": ["good"], "family": "shop", "environment": "sandbox"},
-    )
+    here = f"/p/{shop.slug}/evaluations/new/live/"
+    given = {"models": ["good"], "family": "shop", "environment": "sandbox"}
     refused = client.post(here, {**given, "filter.status": "nosuch"})
     assert refused.status_code == 422 and "nosuch" in str(refused.context["form"].errors["filter"])
     bound = client.post(f"{here}estimate/", {**given, "filter.text": "oven"}).content.decode()

@@ -19,7 +19,7 @@ from curation.runs.models import Call, Item, Run, RunEvent, ServerOutage
 from sandbox.errors import NoReply, SandboxFailed
 from tests.driving import end
 from tests.evaluations.evaluating import at_server
-from tests.factories import make_bearer, make_member, make_project
+from tests.factories import make_member, make_project
 from tests.model_server import ModelServer
 from tests.sandbox.shop import free_port, start_shop
 
@@ -48,10 +48,9 @@ def test_episodes_wait_for_a_server_that_is_down_and_go_on(server: ModelServer, 
     assert states(run) == ["waiting"] * 3 and not Call.objects.exists()
     outage = ServerOutage.objects.get()
     assert outage.server == f"ws://127.0.0.1:{port}"
-    user = make_member(project)
-    (wait,) = client.get(f"/api/v1/runs/{run.pk}", headers=make_bearer(user, "read")).json()["waiting"]
+    client.force_login(make_member(project))
+    (wait,) = client.get(f"/api/v1/runs/{run.pk}").json()["waiting"]
     assert (wait["reason"], wait["host"], wait["items"]) == ("server_down", f"127.0.0.1:{port}", 3)
-    client.force_login(user)
     assert f"127.0.0.1:{port} is down" in client.get(f"/p/{project.slug}/runs/{run.pk}/").content.decode()
 
     ServerOutage.objects.update(probe_at=timezone.now() + timedelta(minutes=1))

@@ -114,13 +114,12 @@ def test_an_episode_of_another_task_is_named_and_never_scored(
     assert "the server plays task" in reason
     assert row is None or (row["n"], row["mismatches"], row["errors"]) == (len(episodes), 4 - len(episodes), 0)
     evaluation = run.result["evaluation"]
-    user = make_member(project)
-    found = client.get(f"/api/v1/evaluations/{evaluation}", headers=make_bearer(user, "read")).json()
+    client.force_login(make_member(project))
+    found = client.get(f"/api/v1/evaluations/{evaluation}").json()
     other = next(one for one in found["mismatches"] if one["key"] == "4")
     assert other["asked"]["text"] == TASKS[4]["description"]
     assert other["played"]["tiers"] == ["warmup"]
     assert other["sent"] == {"task_id": 4, "seed": 0}
-    client.force_login(user)
     page = client.get(f"/p/{project.slug}/evaluations/{evaluation}/").content.decode()
     assert "Create 3 buckets of the kind" in page
 

@@ -14,7 +14,8 @@ from curation.runs.launch import launch
 from curation.runs.models import Item, Run
 from curation.web.problems import Invalid
 from tests.driving import end
-from tests.evaluations.evaluating import at_server, make_split
+from tests.evaluations import evaluating
+from tests.evaluations.evaluating import at_server, figures, make_split
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
 from tests.sandbox.shop import shop_server, usual_servers
@@ -29,12 +30,7 @@ def project() -> Project:
 
 
 def live(project: Project, *models: str, **params: Any) -> Run:
-    given = {"kind": "live", "models": list(models), "family": "environment", **params}
-    return end(launch(project=project, kind="evaluate", params=given, user=None))
-
-
-def figures(run: Run) -> dict[str, dict[str, Any]]:
-    return {row["model"]: row for row in run.result["models"]}
+    return evaluating.live(project, *models, **{"family": "environment", **params})
 
 
 def test_refused_actions_count_against_the_model(
@@ -53,11 +49,10 @@ def test_refused_actions_count_against_the_model(
         assert (rows[name]["invalid_action_rate"], rows[name]["incomplete"]) == (1.0, False)
     one = Episode.objects.filter(by__name="flies").select_related("text")[0]
     assert one.text.trace[0]["refused"] and "valid integer" in one.text.trace[0]["observation"]["error"]
-    user = make_member(project)
+    client.force_login(make_member(project))
     page = f"/p/{project.slug}/evaluations/{one.evaluation_id}/episodes/{one.pk}/"
-    client.force_login(user)
     assert "action refused" in client.get(page).content.decode()
-    found = client.get(f"/api/v1/episodes/{one.pk}", headers=make_bearer(user, "read")).json()
+    found = client.get(f"/api/v1/episodes/{one.pk}").json()
     assert (found["invalid_actions"], found["trace"][0]["refused"]) == (4, True)
 
 
@@ -104,17 +99,15 @@ def test_figures_with_missing_episodes_are_incomplete_and_equal_to_nothing(
     row = figures(broken)["first"]
     assert (row["n"], row["errors"], row["episodes_missing"], row["incomplete"]) == (2, 1, 1, True)
     assert (figures(whole)["second"]["completion_rate"], figures(whole)["second"]["incomplete"]) == (1.0, False)
-    user = make_member(project)
-    headers = make_bearer(user, "read")
+    client.force_login(make_member(project))
     before, after = broken.result["evaluation"], whole.result["evaluation"]
-    found = client.get(f"/api/v1/evaluations/{before}", headers=headers).json()
+    found = client.get(f"/api/v1/evaluations/{before}").json()
     assert found["by_tier"][0]["rows"][0]["episodes_missing"] == 1
     assert "1 episode is missing, of 3" in found["notes"][0] and "shifts them" in found["notes"][0]
-    compared = client.get(f"/api/v1/evaluations/{before}/compare/{after}", headers=headers).json()
+    compared = client.get(f"/api/v1/evaluations/{before}/compare/{after}").json()
     assert (compared["missing"], compared["incomplete"]) == (1, True)
     assert {metric["said"] for metric in compared["metrics"]} == {"incomplete"}
     assert "cannot be compared yet" in compared["conclusion"]
-    client.force_login(user)
     page = client.get(f"/p/{project.slug}/evaluations/{before}/").content.decode()
     assert "incomplete: 1 missing" in page and "Not all that was asked for" in page
     board = client.get(f"/p/{project.slug}/evaluations/leaderboard/").content.decode()
@@ -137,15 +130,14 @@ def test_what_an_environment_does_not_report_is_no_figure(
     sparse = figures(live(project, "wins", "walks", environment=f"{usual_servers}/shell", episodes=1, max_steps=2))
     assert [sparse[name]["completion_rate"] for name in ("wins", "walks")] == [1.0, 0.0]
     assert [sparse[name]["avg_episode_reward"] for name in ("wins", "walks")] == [1.0, 0.0]
-    user = make_member(project)
-    headers, evaluation = make_bearer(user, "read"), silent.result["evaluation"]
+    client.force_login(make_member(project))
+    evaluation = silent.result["evaluation"]
     pair = f"{evaluation}/compare/{evaluation}?model_before=calls&model_after=wins"
-    compared = client.get(f"/api/v1/evaluations/{pair}", headers=headers).json()
+    compared = client.get(f"/api/v1/evaluations/{pair}").json()
     assert not {"total_reward", "max_progress", "reward_std"} & {one["metric"] for one in compared["metrics"]}
     one = Episode.objects.get(by__name="calls")
-    found = client.get(f"/api/v1/episodes/{one.pk}", headers=headers).json()
+    found = client.get(f"/api/v1/episodes/{one.pk}").json()
     assert (found["total_reward"], found["terminal_reward"], found["max_progress"]) == (None, None, None)
-    client.force_login(user)
     here = f"/p/{project.slug}/evaluations/{evaluation}"
     assert "no reward" in client.get(f"{here}/episodes/{one.pk}/").content.decode()
     assert client.get(f"{here}/chart/?shown=reward").json()["data"] == []
@@ -169,15 +161,14 @@ def test_a_tier_that_may_lack_an_episode_is_incomplete(
         for task, tier in tiers.items()
     ]
     run = live(project, "first", environment=shop_server, split=str(make_split(project, rows).pk), family="shop")
-    user = make_member(project)
+    client.force_login(make_member(project))
     evaluation = run.result["evaluation"]
-    found = client.get(f"/api/v1/evaluations/{evaluation}", headers=make_bearer(user, "read")).json()
+    found = client.get(f"/api/v1/evaluations/{evaluation}").json()
     by_tier = {one["tier"]: one["rows"][0] for one in found["by_tier"]}
     lacking, other = by_tier[tier], by_tier["easy" if tier else "warmup"]
     assert (lacking["n"], lacking["episodes_missing"], lacking["incomplete"]) == (0, 1, True)
     assert (lacking["completion_rate"], other["completion_rate"]) == (None, 1.0)
     assert (other["episodes_missing"], other["incomplete"]) == ((0, False) if tier else (None, True))
-    client.force_login(user)
     page = client.get(f"/p/{project.slug}/evaluations/{evaluation}/").content.decode()
     assert page.count(">incomplete<") >= 12, "each figure of the tier"
     chart = client.get(f"/p/{project.slug}/evaluations/{evaluation}/chart/?shown=reward").json()

@@ -5,7 +5,7 @@ import pytest
 from curation.evaluations.models import Evaluation
 from curation.llm.models import Endpoint
 from curation.projects.models import Role
-from tests.evaluations.evaluating import at_server, done, make_rows, two_models, uploaded
+from tests.evaluations.evaluating import at_server, done, evaluated, make_rows, two_models, uploaded
 from tests.exports.pages.test_api import Script
 from tests.model_server import ModelServer
 
@@ -56,8 +56,7 @@ def test_the_log_is_filtered(server: ModelServer) -> None:
     script, rows = Script(), make_rows(4, tiers=("easy", "hard"))
     split = uploaded(script, rows)
     two_models(script, server, rows)
-    run = done(script, script("post", f"{script.here}/evaluations", {"models": ["good", "bad"], "split": split}))
-    log = f"/evaluations/{run['result']['evaluation']}/calls"
+    log = f"/evaluations/{evaluated(script, split, 'good', 'bad')}/calls"
     whole = script("get", f"{log}?count=true&limit=3").json()
     assert (whole["total"], len(whole["data"])) == (8, 3)
     rest = script("get", f"{log}?limit=8&cursor={whole['next_cursor']}").json()["data"]

@@ -14,7 +14,7 @@ from curation.projects.models import Project, Scope
 from curation.runs.launch import launch
 from tests.driving import end
 from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, model_in, says
-from tests.factories import make_bearer, make_member, make_project
+from tests.factories import make_member, make_project
 from tests.model_server import ModelServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,13 +53,12 @@ def test_a_model_that_cannot_be_asked_has_no_wrong_answers(
     assert not ScreenedAnswer.objects.filter(by__name="keyless").exists()
     row = by_model(run.result["models"])["keyless"]
     assert (row["n"], row["rows_missing"], row["incomplete"], row["exact"], row["lat"]) == (0, 4, True, None, None)
-    user = make_member(project)
-    found = client.get(f"/api/v1/evaluations/{run.result['evaluation']}", headers=make_bearer(user, "read")).json()
+    client.force_login(make_member(project))
+    found = client.get(f"/api/v1/evaluations/{run.result['evaluation']}").json()
     assert "keyless: 4 rows are missing, of 4. There are no figures" in found["notes"][0]
     for tier in found["by_tier"]:
         assert by_model(tier["rows"])["keyless"]["incomplete"] and not by_model(tier["rows"])["good"]["incomplete"]
     assert [line["train"] for line in found["conclusions"]][1] == "not known: rows are missing"
-    client.force_login(user)
     page = client.get(f"/p/{project.slug}/evaluations/{run.result['evaluation']}/").content.decode()
     assert "incomplete: 4 missing" in page and "0 of 4" not in page
     chart = client.get(f"/p/{project.slug}/evaluations/{run.result['evaluation']}/chart/").json()
@@ -84,8 +83,8 @@ def test_figures_of_a_part_of_the_rows_rank_last_and_conclude_nothing(project: P
     """`lucky` has one answer, which is right: 100 %."""
     evaluation = evaluate(project, make_split(project, ROWS), ["lucky", "bad"])
     keep_one_answer(evaluation, "lucky")
-    user = make_member(project)
-    found = client.get(f"/api/v1/evaluations/{evaluation.pk}", headers=make_bearer(user, "read")).json()
+    client.force_login(make_member(project))
+    found = client.get(f"/api/v1/evaluations/{evaluation.pk}").json()
     assert [(row["model"], row["exact"], row["rank"]) for row in found["rows"]] == [("bad", 0.0, 1), ("lucky", 1.0, 2)]
     bad, lucky = found["conclusions"]
     assert "the most of all" in bad["verdict"]
@@ -94,9 +93,8 @@ def test_figures_of_a_part_of_the_rows_rank_last_and_conclude_nothing(project: P
     easy, hard = found["by_tier"]
     assert [by_model(tier["rows"])["lucky"]["n"] for tier in (easy, hard)] == [1, 0]
     assert by_model(easy["rows"])["lucky"]["rank"] == 2 and by_model(hard["rows"])["lucky"]["exact"] is None
-    board = client.get(f"/api/v1/projects/{project.slug}/leaderboard", headers=make_bearer(user, "read")).json()
+    board = client.get(f"/api/v1/projects/{project.slug}/leaderboard").json()
     assert [entry["figures"]["model"] for entry in board["data"]] == ["bad", "lucky"]
-    client.force_login(user)
     page = client.get(f"/p/{project.slug}/evaluations/{evaluation.pk}/").content.decode()
     assert page.count(">incomplete<") >= 2, "in the table of each tier too"
     chart = client.get(f"/p/{project.slug}/evaluations/{evaluation.pk}/chart/").json()

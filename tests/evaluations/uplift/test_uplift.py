@@ -70,12 +70,11 @@ def test_the_run_says_by_how_much_and_how_sure(client: Client) -> None:
     assert same_size["before"] == f"{raw['name']}, 30 rows"
 
     said = kind_of("uplift").conclude(ended)
-    assert f"Training on {curated['name']} clearly gains exact match against {raw['name']}" in said
-    assert "over 3 seeds" in said
+    gains = f"Training on {curated['name']} clearly gains exact match against {raw['name']}"
+    assert gains in said and "over 3 seeds" in said
     shown = page(client, project, "run-page", ended.pk)
     assert said in shown and "clearly different" in shown and "$1.50" in shown
-    evaluation = Evaluation.objects.get(run=ended)
-    answers = page(client, project, "evaluation-calls", evaluation.pk)
+    answers = page(client, project, "evaluation-calls", Evaluation.objects.get(run=ended).pk)
     assert f"{curated['name']}, seed 2" in answers
 
 
@@ -94,8 +93,7 @@ def test_a_training_that_failed_leaves_the_verdict_open_until_it_is_tried_again(
     ended = run(project, experiment(project, settings={"fail": 2}, equal_rows=False))
     failed = ended.items.filter(state="failed")
     assert failed.count() == 2 and "The trainer ended with 1: out of memory" in failed[0].reason
-    (gain,) = ended.result["gains"]
-    assert (gain["seeds"], gain["said"]) == (2, "incomplete")
+    assert [(gain["seeds"], gain["said"]) for gain in ended.result["gains"]] == [(2, "incomplete")]
     assert kind_of("uplift").conclude(ended).startswith("Not known, because trainings are missing")
 
 
@@ -105,8 +103,7 @@ def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
     raw, curated = ended.result["arms"]
     assert raw["values"] == {"1": 0.606, "2": 0.612, "3": 0.618} and curated["mean"] == 0.306
     (gain,) = ended.result["gains"]
-    assert (gain["rows"], gain["delta"], gain["said"]) == (1, -0.306, "clearly different")
-    assert raw["tokens"] is None
+    assert (gain["rows"], gain["delta"], gain["said"], raw["tokens"]) == (1, -0.306, "clearly different", None)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +144,7 @@ def test_a_command_that_is_not_there_is_said(settings: Settings) -> None:
     settings.TRAIN_COMMAND = "/nowhere/train --fast"
     project = make_project()
     ended = run(project, experiment(project, equal_rows=False, seeds=2))
-    reason = ended.items.values_list("reason", flat=True)[0]
-    assert "The trainer ended with" in reason and "/nowhere/train" in reason
+    assert "/nowhere/train" in ended.items.filter(reason__contains="The trainer ended with")[0].reason
 
 
 def test_recipes_are_exported_at_the_launch_and_trained_on() -> None:
@@ -164,8 +160,7 @@ def test_recipes_are_exported_at_the_launch_and_trained_on() -> None:
     assert raw["name"] == f"raw (export {launched.result['exports']['before']})"
     assert (raw["rows"], curated["rows"], cut["rows"]) == (60, 30, 30)
     assert ended.items.filter(stage="export", state="done").count() == 2 and ended.items_done == 2 + 6
-    evaluation = Evaluation.objects.get(run=ended)
-    assert evaluation.models.count() == 6
+    assert Evaluation.objects.get(run=ended).models.count() == 6
     assert f"{curated['name']} against {raw['name']}" in kind_of("uplift").conclude(ended)
 
 

@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletionAssistantMessageParam, ChatCompletio
 from pydantic import TypeAdapter
 
 from curation.projects.models import Project
-from tests.exports.exporting import content, make_approved, reasons, rows, run_export
+from tests.exports.exporting import content, export_of, make_approved, reasons, rows
 from tests.factories import HISTORY, make_project, make_user, set_history
 from tests.sampled import one_of
 
@@ -41,7 +41,7 @@ def filled(*histories: list[Any]) -> Project:
 
 
 def test_every_message_has_a_published_type() -> None:
-    export = run_export(filled(HISTORY, CALLING), {"trainer": "openai"})
+    export = export_of(filled(HISTORY, CALLING), {"trainer": "openai"})
     assert export.counts["rows"] == {"openai-sft": {"train": 2}, "openai-preference": {"train": 2}}
     for row in rows(export, "openai-sft.train.jsonl"):
         assert len(list(MESSAGES.validate_python(row["messages"]))) == len(row["messages"])
@@ -67,7 +67,7 @@ def test_every_message_has_a_published_type() -> None:
     ],
 )
 def test_a_history_that_the_api_would_refuse_gives_no_row(history: list[Any], reason: str) -> None:
-    export = run_export(filled(history), {"formats": ["openai-sft", "openai-preference", "dpo"]})
+    export = export_of(filled(history), {"formats": ["openai-sft", "openai-preference", "dpo"]})
     assert export.counts["rows"] == {"openai-sft": {"train": 0}, "openai-preference": {"train": 0}, "dpo": {"train": 1}}
     assert list(reasons(export).values()) == [reason]
 
@@ -108,7 +108,7 @@ def api() -> Iterator[_Api]:
 
 @pytest.mark.parametrize("gzipped", one_of(2, [False, True]))
 def test_the_script_uploads_the_file_and_starts_a_job(tmp_path: Path, api: _Api, gzipped: bool) -> None:
-    export = run_export(filled(HISTORY), {"trainer": "openai", "gzip": gzipped})
+    export = export_of(filled(HISTORY), {"trainer": "openai", "gzip": gzipped})
     for file in export.files.all():
         (tmp_path / file.name).write_bytes(content(export, file.name))
     own = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"http://127.0.0.1:{api.server_port}/v1", "NO_PROXY": "127.0.0.1"}

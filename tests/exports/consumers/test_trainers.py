@@ -18,13 +18,13 @@ from tests.exports.consumers.tiny_model import write_tokenizer
 from tests.exports.exporting import (
     approve,
     content,
+    export_of,
     make_approved,
     make_kept,
     make_pair,
     make_rejected,
     reject,
     rows,
-    run_export,
     same_prompt,
 )
 from tests.factories import (
@@ -75,7 +75,7 @@ def exported(project: Project, recipe: dict[str, Any]) -> Export:
     failed = make_trajectory(project, scenario, **lost, outputs=("usage: todo\n", ""))
     for strategy in Strategy.values:
         make_pair(kept, failed, strategy)
-    return run_export(project, recipe)
+    return export_of(project, recipe)
 
 
 def exported_sessions(project: Project, recipe: dict[str, Any]) -> Export:
@@ -96,7 +96,7 @@ def exported_sessions(project: Project, recipe: dict[str, Any]) -> Export:
         reject(avoided.sample, by=user)
     make_pair(solved, failed, at=2)
     same_prompt(make_approved(project, by=user), make_rejected(project, by=user, challenger="A rejected answer."))
-    return run_export(project, {"near_duplicates": None, **recipe})
+    return export_of(project, {"near_duplicates": None, **recipe})
 
 
 def read(reader: str, export: Export, folder: Path, model: Path) -> dict[str, list[dict[str, str]]]:
@@ -194,7 +194,7 @@ def test_one_step_of_grpo_on_the_prompts(tmp_path: Path, tokenizer: Path) -> Non
     scenario = make_scenario(project, "greet")
     make_kept(project, scenario, by=user)
     make_trajectory(project, scenario, sample_index=1, outcome=Outcome.NO_TERMINAL, terminal="")
-    export = run_export(project, {"formats": ["rl-prompts"], "filter": {"status": "approved"}})
+    export = export_of(project, {"formats": ["rl-prompts"], "filter": {"status": "approved"}})
     found = read("grpo", export, tmp_path / "export", tokenizer)
     assert {row["loss"] for row in found["rl-prompts"]} == {"greet"}
 
@@ -205,7 +205,7 @@ def test_one_step_of_a_process_reward_model_on_labelled_steps(tmp_path: Path, to
     steps = (called("ls", "a.csv"), called("cat a.csv", "1", 2), called("rm a.csv", "", 3))
     marks = {"2": {"label": "correct"}, "4": {"label": "risky"}}
     approve(make_imported(project, *steps, marks=marks).sample, by=user)
-    export = run_export(project, {"formats": ["stepwise"], "filter": {"status": "approved"}})
+    export = export_of(project, {"formats": ["stepwise"], "filter": {"status": "approved"}})
     (written,) = rows(export, "stepwise.train.jsonl")
     assert (len(written["completions"]), written["labels"]) == (2, [True, False])
     (read_row,) = read("prm", export, tmp_path / "export", tokenizer)["stepwise"]

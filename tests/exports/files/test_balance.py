@@ -12,7 +12,7 @@ from curation.exports.files.counts import EndingCounts
 from curation.projects.models import Project, Role
 from curation.projects.settings.document import Balance, ProjectSettings
 from curation.trajectories.models import Outcome
-from tests.exports.exporting import content, make_approved, make_kept, run_export
+from tests.exports.exporting import content, export_of, make_approved, make_kept
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_trajectory, make_user, ticket
 
 SFT = {"formats": ["sft-messages", "dpo"]}
@@ -42,7 +42,7 @@ def filled(**band: float) -> Project:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_manifest_and_the_card_have_the_shares_and_the_warning() -> None:
-    export = run_export(filled(panic_high=0.2), SFT)
+    export = export_of(filled(panic_high=0.2), SFT)
     assert (export.counts["balance"], export.counts["warnings"]) == (BALANCE, [WARNING])
     counts = orjson.loads(content(export, "manifest.json"))["counts"]
     assert (counts["balance"], counts["warnings"]) == (BALANCE, [WARNING])
@@ -60,7 +60,7 @@ def test_the_api_warns_before_and_after_writing() -> None:
 
     body = {"data": {"recipe": SFT}, "content_type": "application/json"}
     preview = call("post", f"/projects/{project.slug}/exports/preview", **body)
-    export = run_export(project, SFT)
+    export = export_of(project, SFT)
     assert (preview["balance"], preview["warnings"]) == (BALANCE, [WARNING])
     assert call("get", f"/exports/{export.pk}")["warnings"] == [WARNING]
 
@@ -72,7 +72,7 @@ def test_preview_and_page_show_shares_and_warn_only_outside_the_band(client: Cli
     client.force_login(make_member(project, role=Role.CURATOR))
     form = {"formats": ["sft-messages"], "train": "1", "seed": "0", "group_by": "instance_id"}
     preview = client.post(reverse("export-preview", args=[project.slug]), {**form, "sources": ["scenarios"]})
-    page = client.get(reverse("export-page", args=[project.slug, run_export(project, SFT).pk]))
+    page = client.get(reverse("export-page", args=[project.slug, export_of(project, SFT).pk]))
     for shown in (preview.content.decode(), page.content.decode()):
         assert "empty-queue" in shown and "25.0 %" in shown
         assert ("Check before you train" in shown) is warned
@@ -82,7 +82,7 @@ def test_preview_and_page_show_shares_and_warn_only_outside_the_band(client: Cli
 def test_an_export_without_trajectories_has_no_balance() -> None:
     project = make_project()
     make_approved(project)
-    export = run_export(project, SFT)
+    export = export_of(project, SFT)
     assert (export.counts["balance"], export.counts["warnings"]) == (None, [])
     assert "Terminals" not in content(export, "README.md").decode()
 

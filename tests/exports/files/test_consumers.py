@@ -8,7 +8,7 @@ import pytest
 
 from curation.exports.models import Export
 from curation.projects.models import Project
-from tests.exports.exporting import OF_ANSWERS, approve, content, make_approved, make_rejected, run_export
+from tests.exports.exporting import OF_ANSWERS, approve, content, export_of, make_approved, make_rejected
 from tests.factories import CHALLENGER, HISTORY, KING, called, make_imported, make_project, make_user, set_history
 from tests.sampled import one_of
 
@@ -49,7 +49,7 @@ def load(tmp_path: Path, **options: Any) -> Any:
 def test_every_data_file_loads_as_json(tmp_path: Path, gzipped: bool) -> None:
     project = make_project()
     filled(project)
-    export = run_export(project, {**RECIPE, "gzip": gzipped})
+    export = export_of(project, {**RECIPE, "gzip": gzipped})
     folder = unpack(export, tmp_path / "export")
     data = export.files.exclude(format="")
     assert {(f.format, f.split) for f in data} == {(a, b) for a in RECIPE["formats"] for b in ("train", "val")}
@@ -66,7 +66,7 @@ def test_every_data_file_loads_as_json(tmp_path: Path, gzipped: bool) -> None:
 def test_the_card_makes_the_folder_a_dataset_with_named_configurations(tmp_path: Path) -> None:
     project = make_project(name='A "quoted": name # and --- more')
     filled(project)
-    export = run_export(project, RECIPE)
+    export = export_of(project, RECIPE)
     folder = unpack(export, tmp_path / "export")
     names = set(datasets.get_dataset_config_names(str(folder)))
     assert names == {"sft-messages", "dpo"}
@@ -84,7 +84,7 @@ def test_labels_of_answers_and_of_steps_are_true_or_false(tmp_path: Path) -> Non
     session = make_imported(project, *steps, marks={"2": {"label": "correct"}, "3": {"label": "wrong"}})
     approve(session.sample, by=user)
     recipe = {"formats": ["kto", "stepwise", "atif"], "sources": ["decisions"], "metadata": True}
-    folder = unpack(run_export(project, recipe), tmp_path / "export")
+    folder = unpack(export_of(project, recipe), tmp_path / "export")
     assert datasets.get_dataset_config_names(str(folder)) == ["kto", "stepwise"]
     assert load(tmp_path, path=str(folder), name="kto")["train"]["label"] == [True, False, True, True]
     row = load(tmp_path, path=str(folder), name="stepwise")["train"][0]
@@ -98,7 +98,7 @@ def test_the_folder_alone_loads_with_the_messages_of_each_row(tmp_path: Path, st
     filled(project)
     names = OF_ANSWERS
     recipe = {"formats": names, "metadata": True, "near_duplicates": None, **storage}
-    export = run_export(project, recipe)
+    export = export_of(project, recipe)
     folder = unpack(export, tmp_path / "export")
     default = load(tmp_path, path=str(folder))["train"]
     assert default.features == load(tmp_path, path=str(folder), name="sft-messages")["train"].features
@@ -121,7 +121,7 @@ def test_parquet_has_the_columns_for_sql_and_the_same_bytes_twice(tmp_path: Path
     for number in range(3):
         make_approved(project, instance_id=f"task-{number}", score=90.0)
     recipe = {"formats": ["dpo", "verl"], "parquet": True, "metadata": True}
-    one, two = run_export(project, recipe), run_export(project, recipe)
+    one, two = export_of(project, recipe), export_of(project, recipe)
     for name in ("dpo.train.parquet", "verl.train.parquet"):
         assert content(one, name) == content(two, name)
     path = unpack(one, tmp_path / "export") / "dpo.train.parquet"
@@ -135,4 +135,4 @@ def test_a_compressed_file_has_the_same_bytes_twice() -> None:
     make_approved(project)
     recipe = {"formats": ["dpo"], "gzip": True}
     name = "dpo.train.jsonl.gz"
-    assert content(run_export(project, recipe), name) == content(run_export(project, recipe), name)
+    assert content(export_of(project, recipe), name) == content(export_of(project, recipe), name)

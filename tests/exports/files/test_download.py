@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.test import Client
 from django.utils import timezone
 
 from curation.exports.files.attempt import AttemptFiles
+from curation.exports.files.download import DamagedFile, copy_checked
 from curation.exports.models import Export
 from curation.exports.rows import freeze as freeze_module
 from curation.projects.models import Role
@@ -23,7 +25,7 @@ from curation.runs.engine.sync_stage import Interrupted, ItemContext
 from curation.runs.engine.worker import drive
 from curation.runs.launch import launch
 from curation.runs.models import Item, ItemState, RunState
-from tests.exports.exporting import approve, content, drive_export, make_approved, reasons, rows, run_export
+from tests.exports.exporting import approve, content, drive_export, export_of, make_approved, reasons, rows, run_export
 from tests.factories import make_bearer, make_member, make_project, make_user
 from tests.world import world
 
@@ -193,6 +195,19 @@ def test_a_sample_that_changes_after_the_freeze_is_listed_not_exported() -> None
     export = drive_export(run)
     assert reasons(export) == {str(sample.pk): "changed"}
     assert [row["sample"] for row in rows(export, "frozen.jsonl") if row["rows"]] == [str(stays.pk)]
+
+
+@pytest.mark.parametrize(("stored", "words"), [(None, "is missing in storage"), (b"{}\n", "its sha256 differs")])
+def test_a_lost_or_changed_file_is_not_copied(tmp_path: Path, stored: bytes | None, words: str) -> None:
+    project = make_project()
+    make_approved(project)
+    file = export_of(project, {"formats": ["dpo"]}).files.get(name="dpo.train.jsonl")
+    default_storage.delete(file.stored_as)
+    if stored is not None:
+        default_storage.save(file.stored_as, ContentFile(stored))
+    with pytest.raises(DamagedFile, match=words):
+        copy_checked(file, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
 
 
 def files_in(folder: Path) -> set[str]:

@@ -10,12 +10,9 @@ import pytest
 from curation.exports.models import Export
 from curation.projects.models import Project
 from curation.trajectories.models import Outcome, Strategy
-from tests.exports.exporting import content, make_approved, make_kept, make_pair, run_export
+from tests.exports.exporting import content, export_of, make_approved, make_kept, make_pair
 from tests.factories import CHALLENGER, KING, PROMPT, make_project, make_scenario, make_trajectory, make_user
 
-# None of the three passes strict type checks.
-tokenizers, transformers = import_module("tokenizers"), import_module("transformers")
-trl = import_module("trl.data_utils")
 pytestmark = pytest.mark.django_db(transaction=True)
 RECIPE: dict[str, Any] = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "metadata": True}
 # Roles must alternate, as many models' templates insist.
@@ -26,8 +23,15 @@ ORIENTATION = f"Work is announced by: todo\n{PROMPT}"
 
 
 @pytest.fixture(scope="module")
+def trl() -> Any:
+    """Imported late: each process of the tests reads this module, and one runs it. It passes no strict type checks."""
+    return import_module("trl.data_utils")
+
+
+@pytest.fixture(scope="module")
 def tokenizer() -> Any:
     """A tokenizer of one word with a chat template, without a download."""
+    tokenizers, transformers = import_module("tokenizers"), import_module("transformers")
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     return transformers.PreTrainedTokenizerFast(tokenizer_object=words, chat_template=TEMPLATE)
 
@@ -42,7 +46,7 @@ def exported(project: Project) -> Export:
     for strategy in Strategy.values:
         make_pair(kept, failed, strategy)
     make_kept(project, by=user, outcome=Outcome.CORRECT_PANIC, terminal="panic locked")
-    return run_export(project, RECIPE)
+    return export_of(project, RECIPE)
 
 
 def load(export: Export, name: str, folder: Path) -> Any:
@@ -51,7 +55,7 @@ def load(export: Export, name: str, folder: Path) -> Any:
     return datasets.load_dataset("json", data_files=str(path), cache_dir=str(folder / "cache"))["train"]
 
 
-def test_sessions_become_the_text_that_sft_learns_from(tmp_path: Path, tokenizer: Any) -> None:
+def test_sessions_become_the_text_that_sft_learns_from(tmp_path: Path, trl: Any, tokenizer: Any) -> None:
     loaded = load(exported(make_project()), "sft-messages.train.jsonl", tmp_path)
     assert all(trl.is_conversational(row) for row in loaded)
     texts = [trl.maybe_apply_chat_template(row, tokenizer)["text"] for row in loaded]
@@ -61,7 +65,7 @@ def test_sessions_become_the_text_that_sft_learns_from(tmp_path: Path, tokenizer
     assert texts[2].endswith("<|assistant|>panic locked<|end|>\n")
 
 
-def test_preferences_begin_where_the_prompt_ends_on_both_sides(tmp_path: Path, tokenizer: Any) -> None:
+def test_preferences_begin_where_the_prompt_ends_on_both_sides(tmp_path: Path, trl: Any, tokenizer: Any) -> None:
     loaded = load(exported(make_project()), "dpo.train.jsonl", tmp_path)
     assert all(trl.is_conversational(row) for row in loaded)
     assert trl.maybe_extract_prompt(loaded[0]) == loaded[0]  # the prompt is explicit
@@ -74,7 +78,7 @@ def test_preferences_begin_where_the_prompt_ends_on_both_sides(tmp_path: Path, t
     assert whole["rejected"].endswith("<|assistant|>ls<|end|>\n")
 
 
-def test_preferences_can_be_taken_apart_for_kto(tmp_path: Path) -> None:
+def test_preferences_can_be_taken_apart_for_kto(tmp_path: Path, trl: Any) -> None:
     loaded = load(exported(make_project()), "dpo.train.jsonl", tmp_path)
     apart = trl.unpair_preference_dataset(loaded.select_columns(["prompt", "chosen", "rejected"]))
     assert apart["label"] == [True] * 3 + [False] * 3

@@ -14,7 +14,7 @@ from curation.imports.layouts.agents.atif import REVIEW
 from curation.trajectories.imported.document import document_of, with_review, write_document
 from curation.trajectories.models import Trajectory
 from curation.trajectories.recorded import RecordedTexts
-from tests.exports.exporting import approve, content, make_approved, make_kept, reasons, reject, rows, run_export
+from tests.exports.exporting import approve, content, export_of, make_approved, make_kept, reasons, reject, rows
 from tests.factories import called, make_imported, make_project, make_user
 from tests.imports.layouts.agents.test_atif import documents
 
@@ -70,7 +70,7 @@ def test_marks_labels_and_trims_are_said_beside_all_steps() -> None:
     )
     turn, lost = make_approved(project, by=make_user()), make_imported(project, task="lost")
     reject(lost.sample, by=make_user())
-    export = run_export(project, {**RECIPE, "filter": {}, "metadata": True, "gzip": True, "reasoning": "drop"})
+    export = export_of(project, {**RECIPE, "filter": {}, "metadata": True, "gzip": True, "reasoning": "drop"})
     (document,) = map(orjson.loads, gzip.decompress(content(export, f"{FILE}.gz")).splitlines())
     assert [step.get("extra") for step in document["steps"]] == [None, None, {REVIEW: marks["2"]}, None, None]
     assert len(document["steps"]) == 5 and document["agent"]["name"] == "terminus-2"
@@ -92,7 +92,7 @@ def test_marks_labels_and_trims_are_said_beside_all_steps() -> None:
 def test_rollouts_are_documents_and_the_files_are_never_parquet() -> None:
     project = make_project()
     make_kept(project)
-    export = run_export(project, {**RECIPE, "formats": ["atif", "sft-messages"], "parquet": True})
+    export = export_of(project, {**RECIPE, "formats": ["atif", "sft-messages"], "parquet": True})
     (document,) = rows(export, FILE)
     assert document["schema_version"] == atif.VERSION
     assert document["agent"] == {"name": "winnow", "version": "unknown", "model_name": "operator-a"}
@@ -105,7 +105,7 @@ def test_secrets_anywhere_in_a_document_keep_it_out_and_addresses_are_masked() -
     key = "AKIA" + "Q3EGRDXV7PLMN5TA"
     hidden = make_run(project, called("ls", ""), metadata={"extra": {"note": f"key {key}"}})
     make_run(project, called("pwd", "", extra={"by": "jane.roe@corp-mail.io"}), task="mail")
-    export = run_export(project, RECIPE)
+    export = export_of(project, RECIPE)
     assert reasons(export) == {str(hidden.sample_id): "secret"}
     (document,) = rows(export, FILE)
     assert document["steps"][2]["extra"] == {"by": "<EMAIL>"}

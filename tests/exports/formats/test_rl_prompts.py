@@ -8,7 +8,7 @@ import pytest
 
 from curation.projects.models import Project
 from curation.trajectories.models import Outcome
-from tests.exports.exporting import content, make_kept, reasons, rows, run_export
+from tests.exports.exporting import content, export_of, make_kept, reasons, rows
 from tests.factories import make_project, make_scenario, make_trajectory
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,7 +38,7 @@ def test_a_scenario_has_one_row_with_its_difficulty_if_its_rewards_differ() -> N
     broken = make_kept(project, machine, commands=("cat broken", "exit"), outputs=("", ""))
     make_trajectory(project, machine, sample_index=1, outcome=Outcome.INFRA_ERROR, terminal="", keep=False)
 
-    export = run_export(project, RECIPE)
+    export = export_of(project, RECIPE)
     (row,) = rows(export, FILE)
     assert row["info"] == {"scenario": "greet", "solve_rate": 0.5, "rollouts": 4}
     assert row["task"].startswith("scenario ") and row["answer"] == ""
@@ -56,14 +56,14 @@ def test_bounds_take_what_is_neither_too_easy_nor_too_difficult() -> None:
     played(project, "greet", kept=1, lost=3)
     played(project, "wave", kept=3, lost=1)
     for bounds, names in (([0.2, 0.5], {"greet"}), ([0.5, 1.0], {"wave"}), ([0.0, 1.0], {"greet", "wave"})):
-        found = rows(run_export(project, {**RECIPE, "solve_rate": bounds}), FILE)
+        found = rows(export_of(project, {**RECIPE, "solve_rate": bounds}), FILE)
         assert {row["info"]["scenario"] for row in found} == names
 
 
 def test_verl_reads_the_same_prompts() -> None:
     project = make_project()
     played(project, "greet", kept=1, lost=1)
-    export = run_export(project, {**RECIPE, "formats": ["verl-rl"]})
+    export = export_of(project, {**RECIPE, "formats": ["verl-rl"]})
     (row,) = pyarrow.parquet.read_table(io.BytesIO(content(export, "verl-rl.train.parquet"))).to_pylist()
     assert row["prompt"][0]["role"] == "user" and row["reward_model"]["style"] == "rule"
     assert row["extra_info"] == {"scenario": "greet", "solve_rate": 0.5, "rollouts": 2}

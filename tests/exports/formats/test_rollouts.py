@@ -4,7 +4,7 @@ import pytest
 
 from curation.projects.models import Project
 from curation.trajectories.models import Trajectory
-from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
+from tests.exports.exporting import approve, export_of, make_approved, reasons, reject, rows
 from tests.factories import COMMANDS, make_imported, make_project, make_trajectory, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -25,7 +25,7 @@ def make_group(project: Project) -> tuple[Trajectory, Trajectory]:
 def test_a_group_has_its_sessions_with_their_rewards() -> None:
     project = make_project()
     solved, _ = make_group(project)
-    export = run_export(project, RECIPE)
+    export = export_of(project, RECIPE)
     found = rows(export, FILE)
     assert sorted((row["reward"], row["group"]) for row in found) == [
         (0.0, f"scenario {solved.scenario_id}"),
@@ -41,7 +41,7 @@ def test_a_group_whose_rewards_are_equal_is_named() -> None:
     project, user = make_project(), make_user()
     make_group(project)
     approve(make_trajectory(project, commands=COMMANDS[1:]).sample, by=user)
-    assert any("1 of 2 groups has equal rewards" in one for one in run_export(project, RECIPE).counts["warnings"])
+    assert any("1 of 2 groups has equal rewards" in one for one in export_of(project, RECIPE).counts["warnings"])
 
 
 def test_the_reward_of_an_imported_run_is_its_own() -> None:
@@ -50,7 +50,7 @@ def test_the_reward_of_an_imported_run_is_its_own() -> None:
     unknown = make_imported(project, task="another")
     approve(unknown.sample, by=user)
     turn = make_approved(project, by=user)
-    export = run_export(project, RECIPE)
+    export = export_of(project, RECIPE)
     assert [(row["reward"], row["group"]) for row in rows(export, FILE)] == [(0.25, "task sum")]
     assert reasons(export) == {str(unknown.sample_id): "no_reward", str(turn.pk): "no_reward"}
 
@@ -63,7 +63,7 @@ def test_token_ids_that_a_rollout_kept_are_beside_the_messages_unless_they_repea
         row.text.steps[1]["metrics"] = given
         row.text.save()
         approve(row.sample, by=user)
-    export = run_export(project, {**RECIPE, "formats": ["rollouts", "atif"]})
+    export = export_of(project, {**RECIPE, "formats": ["rollouts", "atif"]})
     kept, masked = rows(export, FILE)
     assert kept["tokens"] == [given, *[None] * len(COMMANDS)]
     assert "acme" not in str(masked["completion"]) and "tokens" not in masked

@@ -13,7 +13,7 @@ from curation.imports.layouts.rows.stepwise import read_text, write_text
 from curation.imports.layouts.session import Step
 from curation.imports.sources.rows import RowRefused
 from curation.trajectories.models import Outcome
-from tests.exports.exporting import approve, make_approved, reasons, reject, rows, run_export
+from tests.exports.exporting import approve, export_of, make_approved, reasons, reject, rows
 from tests.factories import called, make_imported, make_project, make_run, make_step_value, make_trajectory, make_user
 from tests.imports.layouts.messages.test_write import sessions
 
@@ -33,7 +33,7 @@ def test_a_completion_ends_at_each_labelled_step() -> None:
     for trajectory in (labelled, unlabelled):
         approve(trajectory.sample, by=user)
     turn = make_approved(project, by=user)
-    export = run_export(project, RECIPE)
+    export = export_of(project, RECIPE)
     assert rows(export, FILE) == [
         {
             "prompt": "[system]\nYou use bash.\n\n[user]\nTask: sum",
@@ -55,7 +55,7 @@ def test_rejected_sessions_have_labels_too() -> None:
     project, user = make_project(), make_user()
     trajectory = make_imported(project, outcome=Outcome.FAILED, marks={"3": {"label": "wrong"}})
     reject(trajectory.sample, by=user)
-    assert rows(run_export(project, RECIPE), FILE)[0]["labels"] == [False]
+    assert rows(export_of(project, RECIPE), FILE)[0]["labels"] == [False]
 
 
 def test_the_values_of_a_probe_label_steps_that_no_person_has_labelled() -> None:
@@ -72,10 +72,10 @@ def test_the_values_of_a_probe_label_steps_that_no_person_has_labelled() -> None
         make_step_value(trajectory, at, ended, solved=solved, rollouts=8)
     make_step_value(trajectory, 4, ended, ended=True, solved=1)
     make_step_value(trajectory, 1, make_run(project, "probe"), solved=8, rollouts=8)  # still running
-    row = rows(run_export(project, {**RECIPE, "step_labels": "values"}), FILE)[0]
+    row = rows(export_of(project, {**RECIPE, "step_labels": "values"}), FILE)[0]
     assert (row["values"], row["labels"]) == ([0.75, 0.0, 0.375, 1.0], [True, False, False, True])
     assert len(row["completions"]) == 4
-    assert rows(run_export(project, RECIPE), FILE)[0]["values"] == [0.0]
+    assert rows(export_of(project, RECIPE), FILE)[0]["values"] == [0.0]
 
 
 def test_a_secret_in_a_labelled_session_is_kept_out() -> None:
@@ -83,7 +83,7 @@ def test_a_secret_in_a_labelled_session_is_kept_out() -> None:
     key = "AKIA" + "Q3EGRDXV7PLMN5TA"
     trajectory = make_imported(project, called(f"export K={key}", ""), marks={"2": {"label": "correct"}})
     approve(trajectory.sample, by=user)
-    assert reasons(run_export(project, RECIPE)) == {str(trajectory.sample_id): "secret"}
+    assert reasons(export_of(project, RECIPE)) == {str(trajectory.sample_id): "secret"}
 
 
 def test_the_rows_are_read_as_steps_with_their_labels() -> None:

@@ -14,7 +14,7 @@ from curation.llm.endpoints.keys import read_rules
 from curation.projects.models import Role
 from curation.runs.engine.worker import drive
 from curation.runs.models import Call, Item, Run
-from tests.exports.exporting import make_approved, run_export
+from tests.exports.exporting import export_of, make_approved
 from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
 from tests.factories import make_project, make_user, set_history
 
@@ -59,7 +59,7 @@ def test_the_scripts_run(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     project.settings_json = {"hub": {"endpoint": hub.address, "token": "ACME_HUB_TOKEN", "namespaces": ["acme"]}}
     project.save()
     make_approved(project, challenger="THOUGHT: Held out.\n\n```bash\ncat LICENSE\n```")
-    earlier = run_export(project, {"formats": ["sft-messages"], "splits": {"val": 1.0}})
+    earlier = export_of(project, {"formats": ["sft-messages"], "splits": {"val": 1.0}})
     for number in range(3):
         sample = make_approved(project, challenger=f"THOUGHT: {number}\n\n```bash\nls {number}\n```")
         answer = sample.duel.challenger

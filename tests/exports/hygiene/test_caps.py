@@ -3,6 +3,7 @@
 from curation.exports.hygiene.plan import Candidate, over_cap
 from curation.exports.recipes.splits import GroupKey, choose_splitting, split_of, splitting_at
 
+NO_KEY = GroupKey("", "", "")
 SHARES = {"train": 0.8, "val": 0.2}
 
 
@@ -49,12 +50,13 @@ def test_the_chosen_level_is_where_the_rows_go() -> None:
 
 
 def test_caps_keep_the_best_scored_of_each_value() -> None:
-    rows = [Candidate(n, float(n), ("acme/x" if n < 6 else "acme/y", "")) for n in range(8)]
+    rows = [Candidate(n, float(n), NO_KEY, ("acme/x" if n < 6 else "acme/y", "")) for n in range(8)]
 
     assert over_cap(rows, {"repo": 2, "task": 1}) == {0: "repo", 1: "repo", 2: "repo", 3: "repo"}
 
 
 def test_a_row_beyond_one_cap_takes_no_place_under_another() -> None:
-    rows = [Candidate(1, 3.0, ("x", "a")), Candidate(2, 2.0, ("x", "b")), Candidate(3, 1.0, ("y", "b"))]
+    values = [("x", "a"), ("x", "b"), ("y", "b")]
+    rows = [Candidate(number, 4.0 - number, NO_KEY, one) for number, one in enumerate(values, 1)]
 
     assert over_cap(rows, {"repo": 1, "task": 1}) == {2: "repo"}

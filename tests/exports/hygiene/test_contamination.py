@@ -21,8 +21,10 @@ from tests.evaluations.conftest import server  # noqa: F401 - a fixture
 from tests.evaluations.evaluating import at_server
 from tests.exports.exporting import (
     OF_ANSWERS,
+    answer,
     content,
     drive_export,
+    export_of,
     make_approved,
     make_kept,
     make_pair,
@@ -35,10 +37,6 @@ from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
-
-
-def answer(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def make_turn(project: Project, history: list[dict[str, Any]] | str, text: str = "", **values: Any) -> Sample:
@@ -67,7 +65,7 @@ def test_a_row_of_an_uploaded_set_is_left_out_and_says_which_row_it_is() -> None
     clean = make_turn(project, "Fix the invoices.", answer(2))
     split = make_split(project, ("Nothing here.", "ls -l"), ("Fix the totals.", answer(1)))
 
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
 
     line = skipped_of(export)[first.pk]
     assert (line["reason"], line["level"]) == ("contaminated", "exact")
@@ -88,7 +86,7 @@ def test_what_counts_as_the_same(prompt: str, expected: str, level: str) -> None
     sample = make_turn(project, "Fix the total of 17 invoices.", answer(1))
     split = make_split(project, (prompt, expected))
 
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
 
     assert skipped_of(export)[sample.pk]["level"] == level
 
@@ -103,7 +101,7 @@ def test_a_held_out_row_in_the_middle_of_a_conversation_is_found() -> None:
     sample = make_turn(project, history, answer(2))
     split = make_split(project, ("Fix the totals.", answer(1)))
 
-    assert set(skipped_of(run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]}))) == {sample.pk}
+    assert set(skipped_of(export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]}))) == {sample.pk}
 
 
 QUESTION = "A farmer keeps 17 goats and sells four of them at the market on Monday. How many goats are left?"
@@ -118,7 +116,7 @@ def test_a_sample_that_contains_a_held_out_row_in_a_longer_text_is_left_out(clie
     clean = make_turn(project, f"Fix the invoices. {ticket(4)}", answer(3), king=answer(5))
     split = make_split(project, ("Nothing here.", "ls -l"), (QUESTION, "It is 13."))
 
-    export = run_export(project, {"formats": ["dpo"], "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {"formats": ["dpo"], "held_out": [f"split/{split.pk}"]})
 
     line = skipped_of(export)[sample.pk]
     assert (line["reason"], line["level"], line["row"]) == ("contaminated", "contained", 2)
@@ -142,7 +140,7 @@ def test_a_sample_whose_tools_repeat_a_held_out_row_leaves() -> None:
         set_history(prompt, [{"role": "user", "content": ticket(number)}], [{"type": "function", "function": function}])
     split = make_split(project, (QUESTION, "It is 13."))
 
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
 
     assert set(skipped_of(export)) == {samples[0].pk, samples[2].pk}
 
@@ -153,7 +151,7 @@ def test_sessions_of_one_scaffold_are_not_contaminated_by_its_words() -> None:
     samples = [make_turn(project, f"{scaffold}{ticket(number)}", answer(number)) for number in range(3)]
     split = make_split(project, *((f"{scaffold}{ticket(50 + number)}", answer(50 + number)) for number in range(3)))
 
-    assert skipped_of(run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})) == {}
+    assert skipped_of(export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})) == {}
     assert len(samples) == 3
 
 
@@ -163,7 +161,7 @@ def test_counted_samples_are_exported_with_the_same_figures() -> None:
     split = make_split(project, ("Fix the totals.", answer(1)))
     recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
 
-    left_out, counted = run_export(project, recipe), run_export(project, {**recipe, "contaminated": "count"})
+    left_out, counted = export_of(project, recipe), export_of(project, {**recipe, "contaminated": "count"})
 
     assert [line["sample"] for line in rows(counted, "frozen.jsonl") if line["rows"]] == [str(sample.pk)]
     figures = [export.counts["contamination"] for export in (left_out, counted)]
@@ -184,12 +182,12 @@ def test_an_earlier_export_in_any_format_can_be_held_against(name: str) -> None:
         kept, make_trajectory(project, scenario, outcome="wrong_terminal", commands=("ls /",), outputs=("bin\n",))
     )
     TrajectoryText.objects.filter(trajectory=kept).update(marks={"3": {"label": "correct"}})
-    earlier = run_export(project, {"formats": [name]})
+    earlier = export_of(project, {"formats": [name]})
     given = {int(line["sample"]) for line in rows(earlier, "frozen.jsonl") if line["rows"]}
     assert (turn.pk in given) is (name in OF_ANSWERS) and (name in OF_ANSWERS or kept.sample_id in given)
     clean = make_turn(project, "Another task, which nobody held out.", answer(3))
 
-    export = run_export(project, {**SFT, "held_out": [f"export/{earlier.pk}/train"]})
+    export = export_of(project, {**SFT, "held_out": [f"export/{earlier.pk}/train"]})
 
     left_out = {pk for pk, line in skipped_of(export).items() if line["reason"] == "contaminated"}
     assert given <= left_out
@@ -199,12 +197,12 @@ def test_an_earlier_export_in_any_format_can_be_held_against(name: str) -> None:
 def test_the_val_split_of_an_earlier_export_stays_out_of_a_later_train_split() -> None:
     project = make_project()
     samples = {make_turn(project, f"Task {ticket(n)}.", answer(n), instance_id=f"i-{n}").pk for n in range(12)}
-    earlier = run_export(project, {**SFT, "splits": {"train": 0.5, "val": 0.5}})
+    earlier = export_of(project, {**SFT, "splits": {"train": 0.5, "val": 0.5}})
     splits = {int(line["sample"]): line["rows"][0]["split"] for line in rows(earlier, "frozen.jsonl")}
     val = {pk for pk, split in splits.items() if split == "val"}
     assert val and val != samples
 
-    export = run_export(project, {**SFT, "held_out": [f"export/{earlier.pk}/val"]})
+    export = export_of(project, {**SFT, "held_out": [f"export/{earlier.pk}/val"]})
 
     assert set(skipped_of(export)) == val
 
@@ -215,7 +213,7 @@ def test_sessions_that_only_end_alike_are_not_contaminated() -> None:
     second = make_kept(project, commands=("cat /etc/hosts",), outputs=("localhost\n",))
     split = make_split(project, (f"{first.text.turns[0]['text']}\n\nAnother task.", "exit"))
 
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
 
     assert {int(line["sample"]) for line in rows(export, "frozen.jsonl") if line["rows"]} == {
         first.sample_id,
@@ -229,7 +227,7 @@ def test_a_clean_duplicate_of_a_contaminated_sample_leaves() -> None:
     clean = make_turn(project, "Repair something else in the shop.", answer(1), score=50.0)
     split = make_split(project, ("Fix the totals.", "another answer"))
 
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
 
     assert skipped_of(export)[contaminated.pk]["reason"] == "contaminated"
     assert [line["sample"] for line in rows(export, "frozen.jsonl") if line["rows"]] == [str(clean.pk)]
@@ -242,7 +240,7 @@ def test_the_same_recipe_gives_the_same_bytes_and_says_what_it_was_compared_with
     split = make_split(project, ("Fix the totals.", answer(1)))
     recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
 
-    first, second = run_export(project, recipe), run_export(project, recipe)
+    first, second = export_of(project, recipe), export_of(project, recipe)
 
     assert first.manifest_sha256 == second.manifest_sha256
     manifest = content(first, "manifest.json").decode()
@@ -251,7 +249,7 @@ def test_the_same_recipe_gives_the_same_bytes_and_says_what_it_was_compared_with
     card = content(first, "README.md").decode()
     assert "1 sample contains a held-out row. Such samples are left out." in card
     SplitRowText.objects.update(expected="changed")
-    assert run_export(project, recipe).counts["contamination"]["held_out"] != first.counts["contamination"]["held_out"]
+    assert export_of(project, recipe).counts["contamination"]["held_out"] != first.counts["contamination"]["held_out"]
 
 
 def test_the_preview_the_page_and_the_api_show_the_matched_text() -> None:
@@ -261,7 +259,7 @@ def test_the_preview_the_page_and_the_api_show_the_matched_text() -> None:
     split = make_split(project, ("Fix the totals.", answer(1)))
     recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
     found = preview(project=project, recipe=Recipe.model_validate(recipe))
-    export = run_export(project, recipe, user=user)
+    export = export_of(project, recipe, user=user)
     client = Client()
     client.force_login(user)
 
@@ -330,7 +328,7 @@ def test_a_sample_of_the_same_instance_as_a_held_out_row_is_named_by_its_origin(
     split = make_split(project, ("Something else entirely.", "ls -l /srv/other"))
     SplitRowText.objects.filter(row__split=split).update(fields={"instance_id": "acme-1"})
 
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
 
     assert {pk: line["level"] for pk, line in skipped_of(export).items()} == {same.pk: "origin"}
     assert clean.pk not in skipped_of(export)
@@ -340,7 +338,7 @@ def test_the_page_and_the_api_call_a_held_out_set_by_its_name_and_count_kinds(cl
     project = make_project()
     make_turn(project, "Fix the totals.", answer(1))
     split = make_split(project, ("Fix the totals.", answer(1)), ("3 + 4 = ?", "7"))
-    export = run_export(project, {**SFT, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**SFT, "held_out": [f"split/{split.pk}"]})
     client.force_login(make_member(project, role="curator"))
 
     listed = client.get(f"/api/v1/exports/{export.pk}/contaminated").json()["data"]
@@ -362,7 +360,7 @@ def test_paraphrases_of_held_out_rows_are_left_out_by_recorded_embeddings(server
     server.behave("embedder", replies={"Look at the buckets.": "buckets", "Sieh dir die Eimer an.": "buckets"})
     at_server(project, server, "embedder")
     recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
-    assert skipped_of(run_export(project, recipe)) == {}
+    assert skipped_of(export_of(project, recipe)) == {}
     project.settings_json = {"evaluation": {"embedding": "embedder"}}
     project.save()
 

@@ -10,7 +10,7 @@ from curation.exports.pages.preview import preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
 from curation.samples.models import Sample
-from tests.exports.exporting import approve, content, make_approved, make_kept, rows, run_export
+from tests.exports.exporting import approve, content, export_of, make_approved, make_kept, rows
 from tests.factories import make_member, make_project, make_scenario, make_user, set_history, ticket
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,7 +48,7 @@ def make_session(project: Project, messages: list[dict[str, Any]], answer: str =
 
 
 def exported(project: Project, **recipe: Any) -> int:
-    return sum(1 for line in rows(run_export(project, {**SFT, **recipe}), "frozen.jsonl") if line["rows"])
+    return sum(1 for line in rows(export_of(project, {**SFT, **recipe}), "frozen.jsonl") if line["rows"])
 
 
 @pytest.mark.parametrize("trained", [True, False])
@@ -162,7 +162,7 @@ def test_a_rule_that_removes_more_than_a_tenth_says_so_before_and_after() -> Non
         make_session(project, session(number, trained=True))
     said = "8 of 11 approved samples (73 %) are left out as duplicate."
 
-    export = run_export(project, SFT, user=user)
+    export = export_of(project, SFT, user=user)
     found = preview(project=project, recipe=Recipe.model_validate(SFT))
 
     assert any(text.startswith(said) for text in found.counts["warnings"])  # type: ignore[attr-defined]
@@ -187,6 +187,6 @@ def test_a_rule_that_removes_a_tenth_or_less_and_what_nobody_approved_are_no_war
     Sample.objects.filter(pk__in=[sample.pk for sample in samples[:5]]).update(status="pending")
     for _ in range(4):
         approve(make_session(project, session(20, trained=True)), by=make_user())
-    assert run_export(project, {**SFT, "near_duplicates": None, "caps": {"repo": 8}}).counts["warnings"] != []
+    assert export_of(project, {**SFT, "near_duplicates": None, "caps": {"repo": 8}}).counts["warnings"] != []
     Sample.objects.exclude(pk__in=[sample.pk for sample in samples]).delete()
-    assert run_export(project, SFT).counts["warnings"] == []
+    assert export_of(project, SFT).counts["warnings"] == []

@@ -11,7 +11,7 @@ from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
 from curation.review.models import Pick
 from curation.samples.models import Flag, Sample
-from tests.exports.exporting import approve, make_approved, make_kept, reasons, revise, rows, run_export
+from tests.exports.exporting import answer, approve, export_of, make_approved, make_kept, reasons, revise, rows
 from tests.factories import (
     CHALLENGER,
     make_duel,
@@ -27,10 +27,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
 
 
-def answer(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
-
-
 def make_turn(project: Project, history: str, *, text: str = CHALLENGER, score: float = 80.0, **values: Any) -> Sample:
     sample = make_approved(project, score=score, challenger=text, **values)
     set_history(sample.duel.prompt, [{"role": "user", "content": history}])
@@ -39,7 +35,7 @@ def make_turn(project: Project, history: str, *, text: str = CHALLENGER, score: 
 
 def exported(project: Project, **recipe: Any) -> tuple[set[int], dict[str, dict[str, Any]]]:
     """Return the samples with rows and the skipped ones, which the preview must count alike."""
-    export = run_export(project, {**SFT, **recipe})
+    export = export_of(project, {**SFT, **recipe})
     found = preview(project=project, recipe=Recipe.model_validate({**SFT, **recipe}))
     assert found.counts["excluded"] == export.counts["excluded"]
     assert found.counts["rows"] == export.counts["rows"]
@@ -166,7 +162,7 @@ def test_no_repository_is_in_two_splits_where_the_shares_allow_it() -> None:
     project = make_project()
     for number in range(60):
         make_approved(project, repo=f"acme/r{number % 20}", instance_id=f"acme__r{number % 20}-{number}")
-    export = run_export(project, {**SFT, "splits": {"train": 0.5, "test_set": 0.5}, "seed": 3})
+    export = export_of(project, {**SFT, "splits": {"train": 0.5, "test_set": 0.5}, "seed": 3})
 
     splits: dict[str, set[str]] = {}
     for line in rows(export, "frozen.jsonl"):
@@ -181,7 +177,7 @@ def test_reasons_are_those_of_the_export_once_it_is_resumed() -> None:
     project = make_project()
     for _ in range(2):
         make_turn(project, "Fix the totals.")
-    first, second = (run_export(project, SFT) for _ in range(2))
+    first, second = (export_of(project, SFT) for _ in range(2))
 
     assert reasons(first) == reasons(second)
     assert first.manifest_sha256 == second.manifest_sha256
@@ -190,7 +186,7 @@ def test_reasons_are_those_of_the_export_once_it_is_resumed() -> None:
 def test_groups_of_duplicates_can_be_opened() -> None:
     project = make_project()
     worse, better = (make_turn(project, "Fix the totals.", score=score) for score in (60.0, 90.0))
-    export = run_export(project, SFT)
+    export = export_of(project, SFT)
     client = Client()
     client.force_login(make_member(project, role="viewer"))
     url = f"/p/{project.slug}/exports/{export.pk}/duplicates/"
@@ -216,7 +212,7 @@ def test_an_answer_that_lost_to_several_is_one_row_of_kto_in_one_split(metadata:
     assert kept == {turn.pk for turn in turns}
     assert sorted(skipped) == sorted(str(turn.pk) for turn in turns[1:])
     assert {(line["reason"], *line["formats"]) for line in skipped.values()} == {("repeated", "kto")}
-    files = run_export(project, {**recipe, "metadata": metadata})
+    files = export_of(project, {**recipe, "metadata": metadata})
     labels = [row["label"] for split in ("train", "val") for row in rows(files, f"kto.{split}.jsonl")]
     assert (labels.count(False), labels.count(True)) == (1, 6)
     assert sum(len(rows(files, f"dpo.{split}.jsonl")) for split in ("train", "val")) == 6
@@ -233,7 +229,7 @@ def test_pairs_that_prefer_the_same_two_answers_the_other_way_round_are_both_ski
     assert {pk: (line["reason"], set(line["formats"])) for pk, line in skipped.items()} == {
         str(turn.pk): ("contradicted", {"dpo", "openai-preference", "kto"}) for turn in (first, second)
     }
-    files = run_export(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
+    files = export_of(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
     assert [row["prompt"][0]["content"] for row in rows(files, "dpo.train.jsonl")] == ["Fix that."]
     assert [row["label"] for row in rows(files, "kto.train.jsonl")] == [True, True, True, False]
 
@@ -248,7 +244,7 @@ def test_an_answer_that_one_sample_approves_is_not_to_be_avoided_in_kto(is_appro
     _, skipped = exported(project, formats=["dpo", "kto"], near_duplicates=None)
 
     assert {(line["reason"], *line["formats"]) for line in skipped.values()} == {("contradicted", "kto")}
-    files = run_export(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
+    files = export_of(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
     labels = {row["completion"][0]["content"]: row["label"] for row in rows(files, "kto.train.jsonl")}
     assert labels == {answer(1): True, answer(2): True, answer(3): False}
     assert len(rows(files, "dpo.train.jsonl")) == 2
@@ -290,7 +286,7 @@ def test_of_one_turn_that_is_contradicted_one_answer_is_learned_alone() -> None:
     kept, skipped = exported(project, formats=["dpo", "sft-messages"])
 
     assert len(kept) == 1
-    export = run_export(project, {"formats": ["dpo", "sft-messages"]})
+    export = export_of(project, {"formats": ["dpo", "sft-messages"]})
     assert len(rows(export, "sft-messages.train.jsonl")) == 1
     assert not export.files.filter(name="dpo.train.jsonl").exists()
     found = {(line["reason"], *line["formats"]) for line in rows(export, "excluded.jsonl")}

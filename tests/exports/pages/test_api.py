@@ -9,7 +9,7 @@ from curation.exports.models import Export
 from curation.projects.models import AuditEntry, Project, Role
 from curation.runs.models import Run
 from curation.samples.models import Flag, SampleStatus
-from tests.exports.exporting import approve, drive_export, make_approved, run_export
+from tests.exports.exporting import approve, drive_export, export_of, make_approved
 from tests.factories import make_bearer, make_duel, make_member, make_project, make_run, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -116,8 +116,8 @@ def test_a_member_without_the_scope_gets_403_and_a_stranger_404() -> None:
     assert stranger("post", f"{reader.here}/exports", {"recipe": RECIPE}).status_code == 404
     make_approved(reader.project)
     make_approved(stranger.project)
-    export = run_export(reader.project, RECIPE)
-    own = run_export(stranger.project, RECIPE)
+    export = export_of(reader.project, RECIPE)
+    own = export_of(stranger.project, RECIPE)
     assert reader("get", f"/exports/{export.pk}/files/dpo.train.jsonl").status_code == 200
     for path in ("", "/preview", "/files/dpo.train.jsonl", "/files/archive.tar", f"/diff/{own.pk}"):
         assert stranger("get", f"/exports/{export.pk}{path}").status_code == 404
@@ -134,7 +134,7 @@ def test_the_preview_has_the_counts_of_the_export() -> None:
     make_duel(script.project)
     recipe = {**RECIPE, "filter": {}}
     found = script("post", f"{script.here}/exports/preview", {"recipe": recipe}).json()
-    export = run_export(script.project, recipe)
+    export = export_of(script.project, recipe)
     for key in ("samples", "exported", "rows", "excluded"):
         assert found[key] == export.counts[key], key
     assert found["exact"] and found["approved"] == found["checked"] == 3
@@ -168,18 +168,18 @@ def test_recipes_are_saved_replaced_used_by_name_and_deleted() -> None:
 def test_two_exports_differ_by_rows_added_removed_changed_and_moved() -> None:
     script, user = Script(), make_user()
     kept = [make_approved(script.project, by=user, instance_id=f"task-{number}") for number in range(3)]
-    before = run_export(script.project, RECIPE)
+    before = export_of(script.project, RECIPE)
     approve(kept[0], by=user, pick="opponent")
     kept[1].status = SampleStatus.REJECTED
     kept[1].save()
     late = make_approved(script.project, by=user)
-    after = run_export(script.project, RECIPE)
+    after = export_of(script.project, RECIPE)
     found = script("get", f"/exports/{before.pk}/diff/{after.pk}").json()
     assert [found[key] for key in ("added", "removed", "changed", "moved", "same")] == [2, 2, 2, 0, 2]
     changes = {(row["sample"], row["format"]): row["change"] for row in found["rows"]}
     assert changes[str(late.pk), "dpo"] == "added" and changes[str(kept[1].pk), "dpo"] == "removed"
     assert changes[str(kept[0].pk), "sft-messages"] == "changed"
-    moved = run_export(script.project, {**RECIPE, "splits": {"val": 1.0}})
+    moved = export_of(script.project, {**RECIPE, "splits": {"val": 1.0}})
     found = script("get", f"/exports/{after.pk}/diff/{moved.pk}").json()
     assert (found["moved"], found["added"], found["removed"], found["changed"]) == (6, 0, 0, 0)
 

@@ -13,15 +13,11 @@ from curation.exports.recipes.recipe import Recipe, save_recipe
 from curation.projects.access import Access
 from curation.projects.models import Project, Role, Scope
 from curation.samples.models import Sample, SampleStatus
-from tests.exports.exporting import approve, make_approved, revise, run_export
-from tests.factories import make_duel, make_project, make_user, ticket
+from tests.exports.exporting import answer, approve, export_of, make_approved, revise
+from tests.factories import make_duel, make_project, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SFT = {"formats": ["sft-messages"]}
-
-
-def answer(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
 
 
 def changes(project: Project, since: Export, **recipe: Any) -> dict[int, tuple[str, str]]:
@@ -42,7 +38,7 @@ def test_each_kind_of_change_has_its_reason() -> None:
     cleared = make_approved(project, by=user, challenger=answer(91), flags=1)
     assert late is not None
     Sample.objects.filter(pk=cleared.pk).update(leak_cleared=False)
-    before = run_export(project, {**SFT, "filter": {"score_min": 10}})
+    before = export_of(project, {**SFT, "filter": {"score_min": 10}})
     assert before.counts["exported"] == len(names)
 
     revise(samples["revised"], answer(50), by=user)
@@ -71,7 +67,7 @@ def test_each_kind_of_change_has_its_reason() -> None:
 def test_other_ways_in_which_a_row_differs() -> None:
     project = make_project()
     samples = [make_approved(project, challenger=answer(n), instance_id=f"i-{n}") for n in range(4)]
-    before = run_export(project, {**SFT, "metadata": True})
+    before = export_of(project, {**SFT, "metadata": True})
     assert changes(project, before) == {}
 
     Sample.objects.filter(pk=samples[0].pk).update(score=7.0, score_key=7.0)
@@ -89,10 +85,10 @@ def test_the_diff_of_two_exports_has_the_same_reasons() -> None:
     first = make_approved(project, by=user, challenger=answer(1))
     second = make_approved(project, by=user, challenger=answer(2))
     Sample.objects.filter(pk=second.pk).update(flags=1, leak_cleared=False)
-    before = run_export(project, SFT)
+    before = export_of(project, SFT)
     Sample.objects.filter(pk=second.pk).update(leak_cleared=True)
     Sample.objects.filter(pk=first.pk).update(status=SampleStatus.REJECTED)
-    after = run_export(project, SFT)
+    after = export_of(project, SFT)
     client = Client()
     client.force_login(user)
 
@@ -111,9 +107,9 @@ def test_page_and_api_compare_with_the_last_export_of_the_recipe() -> None:
     user = make_user()
     project = make_project(user=user)
     sample = make_approved(project, by=user, challenger=answer(1))
-    run_export(project, SFT)
-    last = run_export(project, SFT)
-    run_export(project, {"formats": ["dpo"]})
+    export_of(project, SFT)
+    last = export_of(project, SFT)
+    export_of(project, {"formats": ["dpo"]})
     Sample.objects.filter(pk=sample.pk).update(status=SampleStatus.REJECTED)
     client = Client()
     client.force_login(user)
@@ -139,7 +135,7 @@ def test_a_saved_recipe_is_compared_with_its_last_export_also_after_it_was_chang
     make_approved(project, by=user)
     access = Access(user=user, project=project, role=Role.ADMIN, scopes=frozenset(Scope))
     save_recipe(access=access, name="weekly", recipe=Recipe.model_validate(SFT))
-    export = run_export(project, "weekly")
+    export = export_of(project, "weekly")
     changed = Recipe.model_validate({**SFT, "metadata": True})
 
     assert last_export(project, changed, "weekly") == export
@@ -149,7 +145,7 @@ def test_a_saved_recipe_is_compared_with_its_last_export_also_after_it_was_chang
 def test_a_preview_that_checked_some_samples_compares_only_those(monkeypatch: pytest.MonkeyPatch) -> None:
     project = make_project()
     samples = [make_approved(project, challenger=answer(n)) for n in range(4)]
-    before = run_export(project, SFT)
+    before = export_of(project, SFT)
     Sample.objects.filter(pk__in=[samples[0].pk, samples[3].pk]).update(status=SampleStatus.REJECTED)
     monkeypatch.setattr(preview_module, "MAX_CHECKED", 1)
 

@@ -9,22 +9,22 @@ from django.urls import reverse
 
 from curation.exports.formats import FORMATS
 from curation.exports.models import Export
-from curation.exports.pages.preview import RenderedRow, preview
+from curation.exports.pages.preview import RenderedRowOut, preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Role
 from curation.trajectories.models import TrajectoryText
-from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, run_export
+from tests.exports.exporting import OF_ANSWERS, export_of, make_approved, make_kept
 from tests.exports.pages.test_views import FORM
 from tests.factories import CHALLENGER, KING, make_bearer, make_duel, make_member, make_project
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def rows_of(recipe: dict[str, Any]) -> dict[str, list[RenderedRow]]:
+def rows_of(recipe: dict[str, Any]) -> dict[str, list[RenderedRowOut]]:
     project = make_project()
     make_approved(project)
-    found: dict[str, list[RenderedRow]] = {}
-    for row in preview(project=project, recipe=Recipe.model_validate(recipe)).rows:
+    found: dict[str, list[RenderedRowOut]] = {}
+    for row in preview(project=project, recipe=Recipe.model_validate(recipe)).sample_rows:
         found.setdefault(row.format, []).append(row)
     return found
 
@@ -49,7 +49,7 @@ def test_labelled_steps_and_documents_are_shown_as_sessions() -> None:
         marks={"1": {"label": "correct"}, "3": {"label": "useless"}}
     )
     recipe = Recipe.model_validate({"formats": ["stepwise", "atif"]})
-    steps, document = preview(project=project, recipe=recipe).rows
+    steps, document = preview(project=project, recipe=recipe).sample_rows
 
     assert [part.text for part in steps.parts if part.use == "learned"] == ["todo"]
     assert [part.text for part in document.parts if part.use == "learned"] == ["todo", "ls", "exit"]
@@ -58,7 +58,7 @@ def test_labelled_steps_and_documents_are_shown_as_sessions() -> None:
 def test_all_commands_of_a_session_are_learned_where_the_row_says_so() -> None:
     project = make_project()
     make_kept(project, commands=("todo", "ls"))
-    row = preview(project=project, recipe=Recipe.model_validate({"formats": ["axolotl-chat"]})).rows[0]
+    row = preview(project=project, recipe=Recipe.model_validate({"formats": ["axolotl-chat"]})).sample_rows[0]
 
     assert [part.text for part in row.parts if part.use == "learned"] == ["todo", "ls", "exit"]
 
@@ -73,7 +73,7 @@ def test_ten_rows_of_each_format_are_shown_and_a_long_message_is_shortened() -> 
     found = preview(project=project, recipe=recipe)
 
     counts: Any = found.counts
-    assert len(found.rows) == 10
+    assert len(found.sample_rows) == 10
     assert counts["rows"] == {"dpo": {"train": 13}}
     assert counts["tokens"]["rows"] == [12, 0, 0, 1, 0, 0, 0, 0]
 
@@ -87,7 +87,7 @@ def test_empty_splits_and_formats_are_warned_of_before_and_after_writing() -> No
 
     assert warnings[0] == "dpo gets no rows."
     assert len(warnings) == 2 and warnings[1].startswith("The split ")
-    assert run_export(project, recipe).counts["warnings"] == warnings
+    assert export_of(project, recipe).counts["warnings"] == warnings
 
 
 def test_the_fragment_shows_the_rows() -> None:

@@ -10,7 +10,7 @@ from curation.exports.models import Export, SavedRecipe
 from curation.projects.models import Project, Role
 from curation.runs.launch import launch
 from curation.samples.models import Flag
-from tests.exports.exporting import approve, drive_export, make_approved, run_export
+from tests.exports.exporting import approve, drive_export, export_of, make_approved
 from tests.factories import make_member, make_project, make_sample, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +31,7 @@ def test_the_list_shows_each_export_with_rows_size_and_author(client: Client) ->
     assert b"No exports yet" in client.get(reverse("export-list", args=[project.slug])).content
     make_approved(project)
     author = make_user("ada")
-    export = run_export(project, {"formats": ["dpo"]}, user=author)
+    export = export_of(project, {"formats": ["dpo"]}, user=author)
     page = client.get(reverse("export-list", args=[project.slug])).content.decode()
     assert f"Export {export.pk}" in page and "ada" in page and "Succeeded" in page
 
@@ -113,9 +113,9 @@ def test_a_recipe_is_saved_loaded_and_deleted(client: Client) -> None:
 def test_two_exports_are_compared(client: Client) -> None:
     project = signed_in(client)
     make_approved(project)
-    first = run_export(project, {"formats": ["dpo"]})
+    first = export_of(project, {"formats": ["dpo"]})
     late = make_approved(project)
-    second = run_export(project, {"formats": ["dpo"]})
+    second = export_of(project, {"formats": ["dpo"]})
     url = reverse("export-compare", args=[project.slug, second.pk])
     page = client.get(url, {"with": first.pk}).content.decode()
     assert "added" in page and reverse("sample-page", args=[project.slug, late.pk]) in page
@@ -124,7 +124,7 @@ def test_two_exports_are_compared(client: Client) -> None:
 def test_the_page_links_skipped_samples(client: Client) -> None:
     project = signed_in(client)
     bare = approve(make_sample(project), by=make_user())
-    export = run_export(project, {"formats": ["dpo"]})
+    export = export_of(project, {"formats": ["dpo"]})
     page = client.get(reverse("export-page", args=[project.slug, export.pk])).content.decode()
     assert "no_answer" in page and reverse("sample-page", args=[project.slug, bare.pk]) in page
 
@@ -133,7 +133,7 @@ def test_a_hostile_project_name_is_text_on_the_card(client: Client) -> None:
     project = make_project(name="<script>alert(1)</script> [x](javascript:alert(1))")
     client.force_login(make_member(project, role=Role.CURATOR))
     make_approved(project)
-    export = run_export(project, {"formats": ["dpo"]})
+    export = export_of(project, {"formats": ["dpo"]})
     page = client.get(reverse("export-page", args=[project.slug, export.pk])).content.decode()
     assert "<script>alert" not in page and 'href="javascript' not in page
 
@@ -170,7 +170,7 @@ def test_an_export_ends_with_an_evaluation(client: Client) -> None:
     project = signed_in(client)
     for _ in range(8):
         make_approved(project)
-    export = run_export(project, {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}})
+    export = export_of(project, {"formats": ["sft-messages"], "splits": {"train": 0.5, "val": 0.5}})
     address = reverse("export-page", args=[project.slug, export.pk])
     page = client.get(address).content.decode()
     assert f'<a class="btn btn--primary" href="/p/{project.slug}/evaluations/new/">Evaluate a model</a>' in page

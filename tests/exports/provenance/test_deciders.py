@@ -9,7 +9,7 @@ from django.test import Client
 from curation.projects.models import Project, Role
 from curation.review.decisions.decide import decide
 from curation.review.models import Decision
-from tests.exports.exporting import content, run_export
+from tests.exports.exporting import content, export_of
 from tests.factories import make_bearer, make_member, make_project
 from tests.review.importing import bring_samples
 from tests.review.rows import judged, reviewer_of
@@ -35,7 +35,7 @@ def test_all_deciders_are_in_metadata_manifest_and_provenance_and_come_back(
         for person, pick in zip((ana, ben), picks, strict=True):
             decide(access=person, sample_id=sample.pk, action="approve", preference=pick)
     decide(access=carl, sample_id=second.pk, action="approve", preference=one)
-    export = run_export(project, {"formats": ["sft-messages"], "metadata": True, "splits": {"train": 1.0}})
+    export = export_of(project, {"formats": ["sft-messages"], "metadata": True, "splits": {"train": 1.0}})
     rows = {row["id"]: row for row in map(orjson.loads, content(export, "sft-messages.train.jsonl").splitlines())}
     assert rows[str(first.pk)]["reviewers"] == names[:2] and rows[str(second.pk)]["reviewers"] == names[2:]
     manifest = orjson.loads(content(export, "manifest.json"))

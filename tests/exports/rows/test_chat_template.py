@@ -12,7 +12,7 @@ from curation.exports.rows.chat_template import reference_templates
 from curation.projects.models import Project, Role
 from curation.runs.launch import launch
 from curation.web.problems import Invalid
-from tests.exports.exporting import approve, make_approved, reasons, rows, run_export
+from tests.exports.exporting import approve, export_of, make_approved, reasons, rows
 from tests.factories import called, make_imported, make_member, make_project, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -46,7 +46,7 @@ def test_rows_that_fail_are_named_before_the_export_and_counted_in_it() -> None:
         "reason": "template_error",
         "detail": "TemplateError: no system",
     }
-    export = run_export(project, recipe)
+    export = export_of(project, recipe)
     assert export.counts["template"] == found
     assert len(rows(export, "sft-messages.train.jsonl")) == 2 and reasons(export) == {turn: "no_session"}
     assert any("fail in the chat template" in warning for warning in export.counts["warnings"])
@@ -56,7 +56,7 @@ def test_rows_that_fail_are_left_out_if_the_recipe_says_so() -> None:
     project = make_project()
     _, session = fill(project)
     recipe = {"formats": ["sft-messages"], "chat_template": STRICT, "template_failures": "leave_out"}
-    export = run_export(project, recipe)
+    export = export_of(project, recipe)
     assert reasons(export) == {session: "template_error"}
     assert len(rows(export, "sft-messages.train.jsonl")) == 1
 
@@ -65,7 +65,7 @@ def test_both_sides_of_a_preference_are_tried() -> None:
     project = make_project()
     make_approved(project, king="THOUGHT: the losing side")
     template = "{% for m in messages %}{% if 'losing' not in m.content %}{{ m.content }}{% endif %}{% endfor %}"
-    export = run_export(project, {"formats": ["dpo"], "chat_template": template})
+    export = export_of(project, {"formats": ["dpo"], "chat_template": template})
     assert export.counts["template"]["failed"] == {"not_rendered": 1}
 
 
@@ -75,7 +75,7 @@ def test_calls_of_tools_that_a_row_does_not_declare_are_named() -> None:
     session.text.document = {"agent": {"name": "a", "version": "1"}}
     session.text.save()
     approve(session.sample, by=make_user())
-    export = run_export(project, {"formats": ["sft-messages"], "chat_template": CHAT})
+    export = export_of(project, {"formats": ["sft-messages"], "chat_template": CHAT})
     assert export.counts["template"]["failed"] == {"undeclared_tool": 1}
     assert export.counts["template"]["examples"][0]["detail"] == "called: bash"
 
@@ -90,7 +90,7 @@ def test_reference_templates_render_sessions_with_tools(name: str, failed: dict[
     project = make_project()
     session = make_imported(project, called("ls -l 'a b' \"c\"", "a"), called("cat a", "1", 2), DONE)
     approve(session.sample, by=make_user())
-    export = run_export(project, {"formats": ["sft-prompt-completion"], "chat_template": name})
+    export = export_of(project, {"formats": ["sft-prompt-completion"], "chat_template": name})
     assert (export.counts["template"]["tried"], export.counts["template"]["failed"]) == (3, failed)
 
 
@@ -98,8 +98,8 @@ def test_the_projects_template_is_the_default() -> None:
     project = make_project(settings_json={"export": {"chat_template": "qwen3"}})
     make_approved(project)
     recipe: dict[str, Any] = {"formats": ["sft-messages"]}
-    assert run_export(project, recipe).counts["template"]["name"] == "qwen3"
-    assert run_export(project, {**recipe, "chat_template": "none"}).counts["template"] is None
+    assert export_of(project, recipe).counts["template"]["name"] == "qwen3"
+    assert export_of(project, {**recipe, "chat_template": "none"}).counts["template"] is None
 
 
 @pytest.mark.parametrize(("given", "reason"), [("nothing", "there is no template 'nothing'"), ("{% if %}", "line 1")])

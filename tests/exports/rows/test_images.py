@@ -11,7 +11,7 @@ from curation.imports.layouts.session import AgentSession
 from curation.projects.models import Project
 from curation.trajectories.imported.images import keep_images
 from curation.trajectories.models import Trajectory
-from tests.exports.exporting import approve, content, make_approved, reasons, rows, run_export
+from tests.exports.exporting import approve, content, export_of, make_approved, reasons, rows
 from tests.factories import called, make_imported, make_project, make_user
 
 datasets = pytest.importorskip("datasets")
@@ -55,7 +55,7 @@ def shown(address: str = DATA) -> dict[str, Any]:
 def test_each_format_has_the_images_in_its_own_form() -> None:
     project = make_project()
     with_images(project, asked(image()), ANSWER)
-    export = run_export(project, {"formats": FORMATS})
+    export = export_of(project, {"formats": FORMATS})
     (file,) = export.files.filter(name__startswith="images/")
     assert content(export, file.name) == PIXEL and file.name.endswith(f"{file.sha256}.png")
 
@@ -75,7 +75,7 @@ def test_an_image_is_written_once_for_all_rows() -> None:
     project = make_project()
     with_images(project, asked(image(), image()), ANSWER)
     with_images(project, {"source": "user", "message": "Begin."}, asked(image()), ANSWER, task="again")
-    export = run_export(project, {"formats": ["llamafactory-sft"], "near_duplicates": None})
+    export = export_of(project, {"formats": ["llamafactory-sft"], "near_duplicates": None})
     assert export.files.filter(name__startswith="images/").count() == 1
     assert sorted(len(row["images"]) for row in rows(export, "llamafactory-sft.train.jsonl")) == [1, 2]
 
@@ -85,7 +85,7 @@ def test_rows_before_the_first_image_have_the_column_too(tmp_path: Path, monkeyp
     project = make_project()
     make_approved(project)
     with_images(project, asked(image()), ANSWER)
-    export = run_export(project, {"trainer": "trl", "formats": ["sft-prompt-completion"]})
+    export = export_of(project, {"trainer": "trl", "formats": ["sft-prompt-completion"]})
     written = rows(export, "sft-prompt-completion.train.jsonl")
     assert [len(row["images"]) for row in written] == [0, 1]
     (tmp_path / "images").mkdir()
@@ -103,7 +103,7 @@ def test_rows_before_the_first_image_have_the_column_too(tmp_path: Path, monkeyp
 def test_an_image_of_a_tool_leaves_where_its_reader_takes_one() -> None:
     project = make_project()
     trajectory = with_images(project, shown(), ANSWER)
-    export = run_export(project, {"formats": FORMATS})
+    export = export_of(project, {"formats": FORMATS})
     assert {file.format for file in export.files.exclude(format="")} == {"llamafactory-sft", "sft-prompt-completion"}
     turns = rows(export, "llamafactory-sft.train.jsonl")
     assert [row["images"] for row in turns][0] == [] and turns[1]["conversations"][-2]["value"] == "<image>"
@@ -115,7 +115,7 @@ def test_an_image_of_a_tool_leaves_where_its_reader_takes_one() -> None:
 def test_an_image_that_the_project_does_not_keep_is_named_as_the_reason() -> None:
     project = make_project()
     with_images(project, asked(image("images/lost.png")), ANSWER)
-    export = run_export(project, {"formats": ["sft-messages", "llamafactory-sft"]})
+    export = export_of(project, {"formats": ["sft-messages", "llamafactory-sft"]})
     assert export.counts["excluded"] == {"no_images": 1} and export.counts["exported"] == 0
 
 

@@ -17,12 +17,12 @@ from tests.exports.exporting import (
     approve,
     content,
     drive_export,
+    export_of,
     make_approved,
     make_kept,
     make_pair,
     reasons,
     rows,
-    run_export,
 )
 from tests.factories import (
     PROMPT,
@@ -61,7 +61,7 @@ def said(role: str, *contents: str) -> list[dict[str, str]]:
 def test_a_first_divergence_has_one_command_on_each_side() -> None:
     case = Case()
     pair = make_pair(case.chosen, case.rejected)
-    export = run_export(case.project, {**BOTH, "filter": {"status": "approved"}})
+    export = export_of(case.project, {**BOTH, "filter": {"status": "approved"}})
     assert rows(export, FILE) == [
         {
             "prompt": [
@@ -82,7 +82,7 @@ def test_a_first_divergence_has_one_command_on_each_side() -> None:
 def test_whole_trajectories_begin_after_the_orientation_and_end_with_a_command() -> None:
     case = Case(terminal="", outcome=Outcome.NO_TERMINAL)
     make_pair(case.chosen, case.rejected, Strategy.WHOLE_TRAJECTORY)
-    row = rows(run_export(case.project, BOTH), FILE)[0]
+    row = rows(export_of(case.project, BOTH), FILE)[0]
     assert row["prompt"] == said("user", f"Work is announced by: todo\n{PROMPT}")
     assert [message["role"] for message in row["chosen"]] == ["assistant", "user"] * 3 + ["assistant"]
     assert [message["content"] for message in row["rejected"]] == ["todo --help", f"usage: todo\n{PROMPT}", "ls"]
@@ -92,7 +92,7 @@ def test_a_pending_rejected_trajectory_closes_rows_and_preview_to_a_blind_review
     case = Case(make_project("billing"))
     make_pair(case.chosen, case.rejected)
     recipe = {"formats": ["dpo"], "sources": ["scenarios"], "filter": {"status": "approved"}}
-    export = run_export(case.project, recipe)
+    export = export_of(case.project, recipe)
     user = make_member(case.project)
     headers = make_bearer(user)
     client.force_login(user)
@@ -127,7 +127,7 @@ def test_a_trajectory_may_win_several_pairs() -> None:
     for rejected in (case.rejected, *others):
         make_pair(case.chosen, rejected)
     make_pair(case.chosen, others[0], Strategy.WHOLE_TRAJECTORY)
-    export = run_export(case.project, BOTH)
+    export = export_of(case.project, BOTH)
     assert [row["rejected"][0]["content"] for row in rows(export, FILE)] == ["ls", "pwd", "id", "todo --help"]
     assert export.counts["rows"] == {"sft-messages": {"train": 1}, "dpo": {"train": 4}}
     assert export.counts["exported"] == 1
@@ -175,7 +175,7 @@ def test_a_pair_that_makes_no_preference_is_listed(failed: dict[str, Any], at: i
 
 def left_of_dpo(case: Case) -> str:
     """Return why the approved trajectory has no row in `dpo`. It has one in `sft-messages`."""
-    export = run_export(case.project, {**BOTH, "filter": {"instance_id": case.scenario.name}})
+    export = export_of(case.project, {**BOTH, "filter": {"instance_id": case.scenario.name}})
     assert not export.files.filter(format="dpo").exists()
     assert export.files.filter(format="sft-messages").exists()
     left = [row for row in rows(export, "excluded.jsonl") if row["sample"] == str(case.chosen.sample_id)]
@@ -187,7 +187,7 @@ def test_a_trajectory_without_a_pair_is_listed_only_if_the_recipe_wants_pairs() 
     case = Case()
     assert left_of_dpo(case) == "no_pair"
     recipe = {**BOTH, "sources": ["duels"], "filter": {"status": "approved"}}
-    assert reasons(run_export(case.project, recipe)) == {}
+    assert reasons(export_of(case.project, recipe)) == {}
     assert not FrozenPair.objects.filter(export__recipe__sources=["duels"]).exists()
 
 
@@ -200,7 +200,7 @@ def test_pairs_created_after_the_freeze_are_part_of_the_next_export() -> None:
     export = drive_export(run)
     assert len(rows(export, FILE)) == 1
     assert list(FrozenPair.objects.values_list("pair_id", flat=True)) == [first.pk]
-    assert len(rows(run_export(case.project, BOTH), FILE)) == 2
+    assert len(rows(export_of(case.project, BOTH), FILE)) == 2
 
 
 def test_a_pair_that_was_deleted_after_the_freeze_is_listed() -> None:
@@ -221,10 +221,10 @@ def test_the_same_pairs_give_the_same_bytes_and_others_are_added_or_removed_rows
     cases = [Case(project) for _ in range(3)]
     for case in cases:
         make_pair(case.chosen, case.rejected)
-    first, second = run_export(project, BOTH), run_export(project, BOTH)
+    first, second = export_of(project, BOTH), export_of(project, BOTH)
     assert first.manifest_sha256 == second.manifest_sha256
     make_pair(cases[0].chosen, cases[0].failing(commands=("todo --help", "pwd")))
-    third = run_export(project, BOTH)
+    third = export_of(project, BOTH)
     found = compare(before=second, after=third)
     assert (found.added, found.removed, found.changed) == (1, 0, 0)
     assert found.rows[0].pair == str(Pair.objects.latest("pk").pk)

@@ -14,14 +14,15 @@ from curation.projects.models import Project
 from curation.samples.models import Flag, Sample
 from curation.trajectories.models import Outcome
 from tests.exports.exporting import (
+    answer,
     approve,
     content,
+    export_of,
     make_approved,
     make_rejected,
     reasons,
     reject,
     rows,
-    run_export,
     same_prompt,
 )
 from tests.exports.hygiene.test_contamination import make_split
@@ -34,16 +35,10 @@ KTO: dict[str, Any] = {"formats": ["kto"], "sources": ["decisions"], **APPROVED}
 FILE = "kto.train.jsonl"
 
 
-def said(number: int) -> str:
-    return f"THOUGHT: {ticket(number)}\n\n```bash\nls\n```"
-
-
 def fill(project: Project, approved: int, rejected: int) -> tuple[list[Sample], list[Sample]]:
     user = make_user()
-    return (
-        [make_approved(project, by=user, challenger=said(number)) for number in range(approved)],
-        [make_rejected(project, by=user, challenger=said(100 + number)) for number in range(rejected)],
-    )
+    won = [make_approved(project, by=user, challenger=answer(number)) for number in range(approved)]
+    return won, [make_rejected(project, by=user, challenger=answer(100 + number)) for number in range(rejected)]
 
 
 def labels(export: Export) -> list[tuple[bool, str]]:
@@ -53,8 +48,8 @@ def labels(export: Export) -> list[tuple[bool, str]]:
 def test_approved_samples_are_true_and_rejected_ones_false() -> None:
     project = make_project()
     _, lost = fill(project, 5, 5)
-    export = run_export(project, {**KTO, "trainer": "trl"})
-    assert labels(export) == [(True, said(n)) for n in range(5)] + [(False, said(100 + n)) for n in range(5)]
+    export = export_of(project, {**KTO, "trainer": "trl"})
+    assert labels(export) == [(True, answer(n)) for n in range(5)] + [(False, answer(100 + n)) for n in range(5)]
     assert reasons(export) == {}
     assert (export.counts["samples"], export.counts["exported"]) == (10, 10)
     balance = {"desirable": 5, "undesirable": 5, "desirable_weight": [1.0, 1.33], "undesirable_weight": [0.75, 1.0]}
@@ -66,20 +61,16 @@ def test_approved_samples_are_true_and_rejected_ones_false() -> None:
 
 
 def test_the_configuration_weighs_the_labels_against_each_other() -> None:
-    project = make_project()
-    fill(project, 4, 1)
-    export = run_export(project, {**KTO, "trainer": "trl"})
-    assert "undesirable_weight: 4.000000\n" in content(export, "trl-kto.yaml").decode()
-    project = make_project()
-    fill(project, 1, 3)
-    export = run_export(project, {**KTO, "trainer": "trl"})
-    assert "\ndesirable_weight: 3.000000\n" in content(export, "trl-kto.yaml").decode()
+    for approved, rejected, weight in ((4, 1, "undesirable_weight: 4.0"), (1, 3, "\ndesirable_weight: 3.0")):
+        project = make_project()
+        fill(project, approved, rejected)
+        assert weight in content(export_of(project, {**KTO, "trainer": "trl"}), "trl-kto.yaml").decode()
 
 
 def test_one_label_alone_is_a_warning() -> None:
     project = make_project()
     fill(project, 2, 0)
-    warnings = run_export(project, KTO).counts["warnings"]
+    warnings = export_of(project, KTO).counts["warnings"]
     assert warnings == ["kto has no rows to avoid: reject samples, or take the opponents of duels. KTO needs both."]
 
 
@@ -87,7 +78,7 @@ def test_a_preview_counts_them_as_the_export_does() -> None:
     project = make_project()
     fill(project, 2, 3)
     found = preview(project=project, recipe=Recipe.model_validate(KTO))
-    export = run_export(project, KTO)
+    export = export_of(project, KTO)
     assert found.counts["rows"] == export.counts["rows"] == {"kto": {"train": 5}}
     assert found.counts["labels"] == export.counts["labels"]
     assert (found.approved, found.decided, found.checked, found.exact) == (2, 5, 5, True)
@@ -98,14 +89,14 @@ def test_a_preview_counts_them_as_the_export_does() -> None:
 def test_without_decisions_as_a_source_they_stay() -> None:
     project = make_project()
     fill(project, 2, 2)
-    export = run_export(project, {**KTO, "sources": ["duels"]})
+    export = export_of(project, {**KTO, "sources": ["duels"]})
     assert [label for label, _ in labels(export)] == [True, False, True, False]  # the opponents of the duels
 
 
 def test_rejected_samples_give_no_row_in_formats_without_labels() -> None:
     project = make_project()
     _, lost = fill(project, 1, 1)
-    export = run_export(project, {**KTO, "formats": ["kto", "sft-messages"]})
+    export = export_of(project, {**KTO, "formats": ["kto", "sft-messages"]})
     assert len(rows(export, "sft-messages.train.jsonl")) == 1
     left = rows(export, "excluded.jsonl")
     assert [(row["sample"], row["formats"]) for row in left] == [(str(lost[0].pk), ["sft-messages"])]
@@ -117,13 +108,13 @@ def test_leaks_secrets_and_held_out_rows_stay_here_too() -> None:
     leaking = make_rejected(project, by=user, flags=Flag.LEAK)
     key = "AKIA" + "Q3EGRDXV7PLMN5TA"
     secret = make_rejected(project, by=user, challenger=f"THOUGHT: {ticket(7)}\n\n```bash\nexport KEY={key}\n```")
-    held = make_rejected(project, by=user, challenger=said(8))
+    held = make_rejected(project, by=user, challenger=answer(8))
     history = held.duel.prompt.text.history
-    split = make_split(project, ("\n\n".join(message["content"] for message in history), said(8)))
+    split = make_split(project, ("\n\n".join(message["content"] for message in history), answer(8)))
     split_row = split.rows.get()
     split_row.text.messages = history
     split_row.text.save()
-    export = run_export(project, {**KTO, "held_out": [f"split/{split.pk}"]})
+    export = export_of(project, {**KTO, "held_out": [f"split/{split.pk}"]})
     assert reasons(export) == {str(leaking.pk): "leak", str(secret.pk): "secret", str(held.pk): "contaminated"}
     assert len(rows(export, FILE)) == 1
 
@@ -132,19 +123,19 @@ def test_an_answer_that_is_approved_and_rejected_is_only_learned() -> None:
     project, user = make_project(), make_user()
     kept, lost = make_approved(project, by=user), make_rejected(project, by=user)
     same_prompt(kept, lost)
-    export = run_export(project, KTO)
+    export = export_of(project, KTO)
     assert [label for label, _ in labels(export)] == [True]
     assert reasons(export) == {str(lost.pk): "contradicted"}
 
 
 def test_a_rejected_answer_that_is_nearly_an_approved_one_is_no_duplicate() -> None:
     project, user = make_project(), make_user()
-    long = said(1).replace("THOUGHT:", " ".join(["THOUGHT:", *map(ticket, range(2, 12))]))
+    long = answer(1).replace("THOUGHT:", " ".join(["THOUGHT:", *map(ticket, range(2, 12))]))
     kept = make_approved(project, by=user, challenger=long)
     lost = make_rejected(project, by=user, challenger=long.replace("ls", "rm"))
     again = make_rejected(project, by=user, challenger=long.replace("ls", "rm -f"))
     same_prompt(kept, lost, again)
-    export = run_export(project, KTO)
+    export = export_of(project, KTO)
     assert [label for label, _ in labels(export)] == [True, False]
     assert reasons(export) == {str(again.pk): "duplicate"}
 
@@ -159,7 +150,7 @@ def test_each_own_step_of_a_rejected_session_is_to_be_avoided() -> None:
     shell = make_trajectory(project, outcome=Outcome.NO_TERMINAL, terminal="", commands=("todo",), outputs=("",))
     for trajectory in (failed, broken, shell):
         reject(trajectory.sample, by=user)
-    export = run_export(project, {**KTO, "formats": ["kto"]})
+    export = export_of(project, {**KTO, "formats": ["kto"]})
     assert reasons(export) == {str(broken.sample_id): "no_negative"}
     avoided = [row["completion"][0] for row in rows(export, FILE) if not row["label"]]
     assert avoided[0]["tool_calls"][0]["function"]["arguments"] == {"command": "rm"}
@@ -169,20 +160,20 @@ def test_each_own_step_of_a_rejected_session_is_to_be_avoided() -> None:
 def test_caps_count_the_two_labels_apart() -> None:
     project = make_project()
     fill(project, 3, 3)
-    export = run_export(project, {**KTO, "caps": {"repo": 2}})
+    export = export_of(project, {**KTO, "caps": {"repo": 2}})
     assert [label for label, _ in labels(export)] == [True, True, False, False]
 
 
 def test_approved_answers_are_preferred_to_rejected_ones_of_their_prompt() -> None:
     project, user = make_project(), make_user()
-    kept, other = (make_approved(project, by=user, challenger=said(number)) for number in (1, 2))
-    lost = [make_rejected(project, by=user, challenger=said(number)) for number in (3, 4)]
+    kept, other = (make_approved(project, by=user, challenger=answer(number)) for number in (1, 2))
+    lost = [make_rejected(project, by=user, challenger=answer(number)) for number in (3, 4)]
     make_rejected(project, by=user)  # of another prompt
     same_prompt(kept, *lost)
     same_prompt(other)
-    export = run_export(project, {"formats": ["dpo"], **APPROVED})
+    export = export_of(project, {"formats": ["dpo"], **APPROVED})
     pairs = [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in rows(export, "dpo.train.jsonl")]
-    assert pairs == [(said(1), said(3)), (said(1), said(4))]
+    assert pairs == [(answer(1), answer(3)), (answer(1), answer(4))]
     assert reasons(export) == {str(other.pk): "no_opponent", **{str(sample.pk): "rejected" for sample in lost}}
     found = preview(project=project, recipe=Recipe.model_validate({"formats": ["dpo"], **APPROVED}), since=export)
     assert found.changes is not None and found.changes.same == 2
@@ -192,20 +183,20 @@ def test_approved_answers_are_preferred_to_rejected_ones_of_their_prompt() -> No
 def test_a_rejected_answer_that_leaks_is_on_no_side() -> None:
     project, user = make_project(), make_user()
     kept = make_approved(project, by=user)
-    lost = make_rejected(project, by=user, challenger=said(3), flags=Flag.LEAK)
+    lost = make_rejected(project, by=user, challenger=answer(3), flags=Flag.LEAK)
     same_prompt(kept, lost)
-    export = run_export(project, {"formats": ["dpo"], **APPROVED})
+    export = export_of(project, {"formats": ["dpo"], **APPROVED})
     assert reasons(export)[str(kept.pk)] == "no_opponent"
 
 
 def test_the_rows_of_a_prompt_lead_to_the_rejected_answer_and_back() -> None:
     project, user = make_project(), make_user()
-    kept = make_approved(project, by=user, challenger=said(1))
-    lost = make_rejected(project, by=user, challenger=said(2))
+    kept = make_approved(project, by=user, challenger=answer(1))
+    lost = make_rejected(project, by=user, challenger=answer(2))
     same_prompt(kept, lost)
     call = make_call(make_item(project, "1:0"), cost="0.25")
     Answer.objects.filter(pk=lost.duel.challenger_id).update(call=call)
-    export = run_export(project, {"formats": ["dpo"], **APPROVED})
+    export = export_of(project, {"formats": ["dpo"], **APPROVED})
     (row,) = rows(export, "frozen.jsonl")[0]["rows"]
     assert (row["source"], row["against"]) == ("decisions", str(lost.pk))
     steps = trace(export=export, sha256=row["sha256"]).steps
@@ -230,7 +221,7 @@ def test_imported_answers_to_one_history_are_one_prompt() -> None:
     approve(samples[0], by=user)
     for sample in samples[1:]:
         reject(sample, by=user)
-    export = run_export(project, {"formats": ["dpo"], **APPROVED})
+    export = export_of(project, {"formats": ["dpo"], **APPROVED})
     assert [
         (row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in rows(export, "dpo.train.jsonl")
     ] == [("sort", "sort -r")]

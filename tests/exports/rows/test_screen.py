@@ -11,16 +11,15 @@ from curation.duels.models import AnswerText
 from curation.exports.models import Export
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.decisions.clear import clear, withdraw
 from curation.review.decisions.decide import decide
-from curation.review.decisions.findings import findings_of
+from curation.review.decisions.findings import clear, findings_of, withdraw
 from curation.review.decisions.revise import revise
 from curation.review.models import Decision
-from curation.samples.models import Sample, TextScan
+from curation.samples.models import Sample, TextScan, flag_names
 from curation.web.problems import Invalid, NotFound
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import ScanFinding
-from tests.exports.exporting import content, make_pair, reasons, rows, run_export
+from tests.exports.exporting import content, export_of, make_pair, reasons, rows
 from tests.factories import CHALLENGER, HISTORY, OUTPUTS, make_trajectory, set_history
 from tests.judging.scan.cases import FOUND
 from tests.review.rows import judged, project_with_reviewer
@@ -59,15 +58,15 @@ def test_a_secret_keeps_its_row_out_wherever_it_is(where: str) -> None:
     if where == "revision":
         sample = judged(access.project)
         revise(access=access, sample_id=sample.pk, text=planted)
-        assert Sample.objects.get(pk=sample.pk).flag_names == ["secret"]
+        assert flag_names(Sample.objects.get(pk=sample.pk).flags) == ["secret"]
         decide(access=access, sample_id=sample.pk, action="approve")
     else:
         sample = approved(access, **{where: planted})
-    export = run_export(access.project, BOTH)
+    export = export_of(access.project, BOTH)
     assert reasons(export) == {str(sample.pk): "secret"}
     assert rows(export, "excluded.jsonl")[0]["rules"] == ["github-token"]
     assert KEY not in everything(export)
-    assert Sample.objects.get(pk=sample.pk).flag_names == ["secret"]
+    assert flag_names(Sample.objects.get(pk=sample.pk).flags) == ["secret"]
 
 
 @pytest.mark.parametrize("where", ["challenger", "history", "revision"])
@@ -80,7 +79,7 @@ def test_an_address_is_masked_in_the_whole_row_and_the_manifest_says_so(where: s
         decide(access=access, sample_id=sample.pk, action="approve")
     else:
         sample = approved(access, **{where: planted})
-    export = run_export(access.project, SFT)
+    export = export_of(access.project, SFT)
     assert reasons(export) == {} and "@acme-corp.io" not in everything(export)
     line = content(export, "sft-messages.train.jsonl")
     assert b"Ask <EMAIL>, then <EMAIL_2>, then <EMAIL>." in line
@@ -98,16 +97,16 @@ def test_the_project_decides_by_rule() -> None:
     access = project_with_reviewer()
     use(access.project, email="keep_out", card="mask")
     mail, card = approved(access, challenger=f"mail {EMAIL}"), approved(access, challenger=f"pay with {CARD}")
-    export = run_export(access.project, SFT)
+    export = export_of(access.project, SFT)
     assert reasons(export) == {str(mail.pk): "pii"}
     assert "pay with <CARD>" in everything(export) and CARD not in everything(export)
-    assert card.flag_names == ["pii"]
+    assert flag_names(card.flags) == ["pii"]
 
 
 def test_only_the_preference_is_left_out_if_the_other_answer_has_the_secret() -> None:
     access = project_with_reviewer()
     approved(access, king=f"cat {KEY}")
-    export = run_export(access.project, BOTH)
+    export = export_of(access.project, BOTH)
     assert [(row["reason"], row["formats"]) for row in rows(export, "excluded.jsonl")] == [("secret", ["dpo"])]
     assert KEY not in everything(export) and len(rows(export, "sft-messages.train.jsonl")) == 1
 
@@ -120,7 +119,7 @@ def test_rows_that_differ_in_what_is_masked_alone_leave_once() -> None:
     )
     approved(access, history="Go on.", challenger="Ask cy@acme-corp.io about the other one.", instance_id="cy")
 
-    export = run_export(access.project, {**SFT, "splits": {"train": 0.5, "val": 0.5}, "near_duplicates": None})
+    export = export_of(access.project, {**SFT, "splits": {"train": 0.5, "val": 0.5}, "near_duplicates": None})
 
     assert reasons(export) == {str(other.pk): "duplicate"}
     assert rows(export, "excluded.jsonl")[0]["of"] == str(kept.pk)
@@ -131,7 +130,7 @@ def test_sides_that_differ_in_what_is_masked_alone_are_no_preference() -> None:
     approved(access, challenger="Ask ada@acme-corp.io about it.", king="Ask bob@acme-corp.io about it.")
     approved(access, challenger="Ask ada@acme-corp.io today.", king="Ask bob@acme-corp.io now.", instance_id="other")
 
-    export = run_export(access.project, BOTH)
+    export = export_of(access.project, BOTH)
 
     skipped = rows(export, "excluded.jsonl")
     assert [(row["reason"], row["formats"]) for row in skipped] == [("identical", ["dpo"])]
@@ -143,7 +142,7 @@ def test_an_answer_that_was_changed_after_the_scan_is_scanned_again() -> None:
     sample = approved(access)
     AnswerText.objects.filter(answer__duels_as_king__sample=sample).update(text=f"cat {KEY}")
     set_history(sample.duel.prompt, [{"role": "user", "content": f"mail {EMAIL}"}])
-    export = run_export(access.project, BOTH)
+    export = export_of(access.project, BOTH)
     assert KEY not in everything(export) and EMAIL not in everything(export)
 
 
@@ -164,7 +163,7 @@ def test_sessions_and_their_rivals_are_scanned() -> None:
     for row in (masked, secret):
         assert row.sample is not None
         decide(access=access, sample_id=row.sample.pk, action="approve")
-    export = run_export(access.project, BOTH)
+    export = export_of(access.project, BOTH)
     excluded = [(row["sample"], row["reason"], row["formats"]) for row in rows(export, "excluded.jsonl")]
     assert excluded == [
         (str(masked.sample_id), "secret", ["dpo"]),
@@ -178,7 +177,7 @@ def test_sessions_and_their_rivals_are_scanned() -> None:
 def test_metadata_is_masked() -> None:
     access = project_with_reviewer()
     approved(access, source="/home/jsmith/turns.jsonl", instance_id=f"task-{KEY}")
-    export = run_export(access.project, {**SFT, "metadata": True})
+    export = export_of(access.project, {**SFT, "metadata": True})
     (row,) = rows(export, "sft-messages.train.jsonl")
     assert (row["source"], row["instance_id"]) == ("/home/<USER>/turns.jsonl", "task-<GITHUB_TOKEN>")
     assert "jsmith" not in everything(export) and KEY not in everything(export)
@@ -188,9 +187,9 @@ def test_a_comment_is_scanned_when_it_is_written_and_is_in_no_file() -> None:
     access = project_with_reviewer()
     sample = judged(access.project)
     decide(access=access, sample_id=sample.pk, action="approve", comment=f"Ask {EMAIL}, the key was {KEY}.")
-    assert Sample.objects.get(pk=sample.pk).flag_names == ["secret", "pii"]
+    assert flag_names(Sample.objects.get(pk=sample.pk).flags) == ["secret", "pii"]
     assert [(row.part, row.rule) for row in findings_of(sample)] == [("comment", "email"), ("comment", "github-token")]
-    export = run_export(access.project, {**BOTH, "metadata": True})
+    export = export_of(access.project, {**BOTH, "metadata": True})
     assert reasons(export) == {}
     assert KEY not in everything(export) and EMAIL not in everything(export)
 
@@ -209,16 +208,16 @@ def test_a_clearance_is_for_one_value_and_can_be_withdrawn() -> None:
         "rule": first.rule,
         "value_sha256": first.value_sha256,
     }
-    assert clear(**named, reason="Revoked in March.").flag_names == ["secret"]
-    assert reasons(run_export(access.project, SFT)) == {str(sample.pk): "secret"}
+    assert flag_names(clear(**named, reason="Revoked in March.").flags) == ["secret"]
+    assert reasons(export_of(access.project, SFT)) == {str(sample.pk): "secret"}
     clear(**{**named, "value_sha256": second.value_sha256}, reason="Never valid.")
-    assert Sample.objects.get(pk=sample.pk).flag_names == []
-    export = run_export(access.project, SFT)
+    assert flag_names(Sample.objects.get(pk=sample.pk).flags) == []
+    export = export_of(access.project, SFT)
     assert reasons(export) == {} and KEY in everything(export)
     assert json.loads(content(export, "manifest.json"))["counts"]["scan"]["github-token"]["cleared"] == 2
     withdraw(**named)
-    assert Sample.objects.get(pk=sample.pk).flag_names == ["secret"]
-    assert reasons(run_export(access.project, SFT)) == {str(sample.pk): "secret"}
+    assert flag_names(Sample.objects.get(pk=sample.pk).flags) == ["secret"]
+    assert reasons(export_of(access.project, SFT)) == {str(sample.pk): "secret"}
     # The approval is of the text, which did not change.
     assert Sample.objects.get(pk=sample.pk).status == "approved"
 
@@ -227,8 +226,8 @@ def test_documentation_examples_leave_as_they_are() -> None:
     access = project_with_reviewer()
     text = f"{CHALLENGER}\nAKIAIOSFODNN7EXAMPLE user@example.com 4111111111111111 /home/user/x git@github.com:a/b.git"
     sample = approved(access, challenger=text)
-    assert sample.flag_names == []
-    export = run_export(access.project, SFT)
+    assert flag_names(sample.flags) == []
+    export = export_of(access.project, SFT)
     assert reasons(export) == {} and "user@example.com" in everything(export)
 
 
@@ -236,11 +235,11 @@ def test_an_approval_before_these_rules_is_scanned_once(monkeypatch: pytest.Monk
     access = project_with_reviewer()
     approved(access)
     Decision.objects.update(scan_rules="older", prompt_sha256="", other_sha256="")
-    run_export(access.project, BOTH)
+    export_of(access.project, BOTH)
     line = Decision.objects.get()
     assert line.scan_rules != "older" and line.prompt_sha256 and line.other_sha256
     monkeypatch.setattr("curation.exports.rows.screen.scan", lambda text: pytest.fail("scanned again"))
-    assert reasons(run_export(access.project, BOTH)) == {}
+    assert reasons(export_of(access.project, BOTH)) == {}
 
 
 def test_a_long_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +260,7 @@ def test_control_text_is_kept_out_of_answers_and_counted_in_a_history(token: str
     access = project_with_reviewer()
     said = approved(access, challenger=f"{CHALLENGER}\nDone.{token}")
     shown = approved(access, history=f"The log has {token}.")
-    export = run_export(access.project, SFT)
+    export = export_of(access.project, SFT)
     assert reasons(export) == {str(said.pk): "control_text"}
     assert rows(export, "excluded.jsonl")[0]["rules"] == ["control-text"]
     assert len(rows(export, "sft-messages.train.jsonl")) == 1 and shown.status == "approved"
@@ -278,5 +277,5 @@ def test_a_key_of_a_tool_is_masked_like_a_text() -> None:
     ]
     set_history(sample.duel.prompt, sample.duel.prompt.text.history, tools)
     decide(access=access, sample_id=sample.pk, action="approve")
-    export = run_export(access.project, SFT)
+    export = export_of(access.project, SFT)
     assert EMAIL not in everything(export) and "<EMAIL>" in everything(export)

@@ -7,7 +7,7 @@ from django.db import DataError, connection
 
 from curation.duels.models import Exclusion
 from curation.samples.models import Flag, SampleStatus
-from tests.exports.exporting import approve, make_approved, reasons, rows, run_export
+from tests.exports.exporting import approve, export_of, make_approved, reasons, rows
 from tests.factories import HISTORY, make_duel, make_project, make_sample, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,7 @@ HISTORIES: list[tuple[list[object], str]] = [
 def test_skipped_approved_samples_are_listed_and_give_no_row() -> None:
     project = make_project()
     expected = {str(make_approved(project, **values).pk): reason for values, reason in SKIPPED}
-    export = run_export(project, BOTH)
+    export = export_of(project, BOTH)
     assert reasons(export) == expected
     assert not export.files.exclude(format="").exists()
     assert export.counts["excluded"] == dict.fromkeys(expected.values(), 1)
@@ -52,20 +52,20 @@ def test_histories_that_cannot_be_a_prompt_give_no_row() -> None:
         else:
             set_history(sample.duel.prompt, history)
             expected[str(sample.pk)] = reason
-    assert reasons(run_export(project, BOTH)) == expected
+    assert reasons(export_of(project, BOTH)) == expected
 
 
 def test_a_leak_flag_that_a_person_cleared_skips_nothing() -> None:
     project = make_project()
     make_approved(project, flags=Flag.LEAK, leak_cleared=True)
-    assert reasons(run_export(project, BOTH)) == {}
+    assert reasons(export_of(project, BOTH)) == {}
 
 
 def test_unapproved_samples_are_listed_if_they_match_the_filter() -> None:
     project, user = make_project(), make_user()
     pending, unsure = make_duel(project).sample, make_duel(project, status=SampleStatus.NEEDS_REFINE).sample
     rejected, approved = make_duel(project, status=SampleStatus.REJECTED).sample, make_approved(project, by=user)
-    export = run_export(project, BOTH)
+    export = export_of(project, BOTH)
     assert pending and unsure and rejected
     assert reasons(export) == {
         str(pending.pk): "not_approved",
@@ -73,13 +73,13 @@ def test_unapproved_samples_are_listed_if_they_match_the_filter() -> None:
         str(rejected.pk): "rejected",
     }
     assert [row["sample"] for row in rows(export, "frozen.jsonl") if row["rows"]] == [str(approved.pk)]
-    assert reasons(run_export(project, {**BOTH, "filter": {"status": "approved"}})) == {}
+    assert reasons(export_of(project, {**BOTH, "filter": {"status": "approved"}})) == {}
 
 
 def test_the_same_text_on_both_sides_makes_no_pair_but_an_sft_row() -> None:
     project = make_project()
     sample = make_approved(project, king="THOUGHT: x\n", challenger="THOUGHT: x")
-    export = run_export(project, BOTH)
+    export = export_of(project, BOTH)
     assert reasons(export) == {str(sample.pk): "identical"}
     assert len(rows(export, "sft-messages.train.jsonl")) == 1
 
@@ -87,7 +87,7 @@ def test_the_same_text_on_both_sides_makes_no_pair_but_an_sft_row() -> None:
 def test_a_row_over_max_tokens_is_missing_in_the_formats_where_it_is_too_long() -> None:
     project = make_project()
     sample = make_approved(project, king=LONG)
-    export = run_export(project, {**BOTH, "max_tokens": 1_000})
+    export = export_of(project, {**BOTH, "max_tokens": 1_000})
     assert [(row["formats"], row["reason"]) for row in rows(export, "excluded.jsonl")] == [(["dpo"], "too_long")]
     assert reasons(export) == {str(sample.pk): "too_long"}
 
@@ -96,17 +96,17 @@ def test_excluded_instances_are_skipped() -> None:
     project = make_project()
     sample = make_approved(project, instance_id="acme__billing-9")
     Exclusion.objects.create(project=project, instance_id="acme__billing-9", reason="broken environment")
-    assert reasons(run_export(project, BOTH)) == {str(sample.pk): "excluded_instance"}
+    assert reasons(export_of(project, BOTH)) == {str(sample.pk): "excluded_instance"}
 
 
 def test_a_sample_without_texts_is_listed() -> None:
     project = make_project()
     sample = approve(make_sample(project), by=make_user())
-    assert reasons(run_export(project, BOTH)) == {str(sample.pk): "no_answer"}
+    assert reasons(export_of(project, BOTH)) == {str(sample.pk): "no_answer"}
 
 
 def test_samples_of_other_projects_are_never_read() -> None:
     project, other = make_project(), make_project()
     make_approved(other)
-    export = run_export(project, BOTH)
+    export = export_of(project, BOTH)
     assert export.counts["samples"] == 0

@@ -6,7 +6,7 @@ import pytest
 
 from curation.exports.recipes.splits import split_of
 from curation.projects.models import Project
-from tests.exports.exporting import make_approved, rows, run_export
+from tests.exports.exporting import export_of, make_approved, rows
 from tests.factories import make_project, make_user
 
 SHARES = {"train": 0.8, "val": 0.1, "reserve": 0.1}
@@ -60,5 +60,5 @@ def test_turns_without_an_instance_are_grouped_by_the_row_of_their_source() -> N
 
 
 def _splits(project: Project, recipe: dict[str, object]) -> dict[str, str]:
-    export = run_export(project, recipe)
+    export = export_of(project, recipe)
     return {row["sample"]: row["rows"][0]["split"] for row in rows(export, "frozen.jsonl")}

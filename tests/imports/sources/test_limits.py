@@ -157,8 +157,8 @@ class TestImport:
         self, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, strict: bool
     ) -> None:
         monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 10)
-        settings.MAX_UNPACKED_BYTES = 5 * MB
-        content = parquet(tmp_path, chats(100, 100_000)).read_bytes()
+        settings.MAX_UNPACKED_BYTES = MB
+        content = parquet(tmp_path, chats(100, 20_000)).read_bytes()
         run = end(start(make_project(), "turns", content, "turns.parquet", strict=strict))
         assert run.state == RunState.FAILED and "The rows before the limit are imported" in run.error
         before = Prompt.objects.count()

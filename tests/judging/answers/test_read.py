@@ -1,7 +1,14 @@
 """Thinking is kept apart, and an answer that cannot be judged says why."""
 
-import pytest
+import hashlib
+import json
 
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from judging.answers.digest import answer_sha256
+from judging.answers.facts import Style, style_of
 from judging.answers.read import FORMAT_REFUSALS, SplitReply, format_refusal, split_thinking
 
 GOOD = "THOUGHT: I look.\n\n```bash\nls\n```"
@@ -107,3 +114,25 @@ def test_tags_inside_a_block_belong_to_the_answer() -> None:
 def test_format_refusals(text: str, finish_reason: str, code: str | None) -> None:
     assert format_refusal(text, finish_reason=finish_reason) == code
     assert code is None or FORMAT_REFUSALS[code].endswith(".")
+
+
+@given(st.text())
+@example("half of a pair: \ud800")
+@example('"quoted"\n\\ é \u2028')
+def test_a_plain_answer_has_the_hash_of_the_canonical_form(text: str) -> None:
+    canonical = json.dumps({"content": text}, sort_keys=True, separators=(",", ":"))
+    assert answer_sha256(text) == hashlib.sha256(canonical.encode()).hexdigest()
+    assert answer_sha256(text, reasoning="why") != answer_sha256(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "style"),
+    [
+        ("THOUGHT: I look first.\n\n```bash\n# a comment\nls -la | grep '**x**'\n```", Style(0, 0)),
+        ("## Plan\n- one\n- **two**\n1. `three`", Style(6, 0)),
+        ("Thanks for the question! I am happy to help. Please run it.", Style(0, 3)),
+        ("I unpleasantly glance at thankless code.", Style(0, 0)),
+    ],
+)
+def test_markdown_outside_of_code_and_courtesies_are_counted(text: str, style: Style) -> None:
+    assert style_of(text) == style

@@ -2,8 +2,16 @@
 
 import pytest
 
-from judging.commands.families import AWS, BASH_BLOCK, SHELL_SESSION, CommandFamily, prefix_family
-from judging.commands.screen import FAILED, extract, score_command
+from judging.commands.screen import (
+    AWS,
+    BASH_BLOCK,
+    FAILED,
+    SHELL_SESSION,
+    CommandFamily,
+    extract,
+    prefix_family,
+    score_command,
+)
 from judging.commands.words import difference, same_command
 
 LS = "aws s3 ls"

@@ -1,6 +1,7 @@
 """Held-out rows in scripts without blanks, in listings, short tasks and halves, and texts that many files share."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
@@ -67,3 +68,35 @@ def test_a_row_is_found_in_other_scripts_listings_and_halves(question: str, answ
 )
 def test_a_text_of_another_task_does_not_contain_a_row(question: str, answer: str, messages: Messages) -> None:
     assert matches([row(question, answer)], [messages]) == []
+
+
+STEM = "Which enzyme unwinds the double helix ahead of the fork during replication in bacteria?"
+CHOICES = ("Primase", "Helicase", "Ligase", "Topoisomerase I")
+PASSAGE = "Bacteria copy their whole genome in about forty minutes, and start again before they have finished.\n\n"
+
+
+def chosen(layout: str, options: Sequence[str] = CHOICES, stem: str = STEM) -> str:
+    names = {"A. ": "ABCD", "(a) ": "abcd", "1) ": "1234", "- ": "----", "": "    "}[layout]
+    lines = [layout.replace(layout.strip("(.) ") or " ", name) + one for name, one in zip(names, options, strict=True)]
+    return f"{stem}\n{(' ' if layout == '(a) ' else chr(10)).join(lines)}"
+
+
+@pytest.mark.parametrize("trained", ["A. ", "(a) ", "1) ", "- "])
+@pytest.mark.parametrize(
+    ("held", "answer"), [("A. ", "B"), ("(a) ", "(b) Helicase"), ("1) ", "2"), ("- ", "Helicase"), ("", "1")]
+)
+def test_a_question_with_options_in_another_order_is_contained(held: str, answer: str, trained: str) -> None:
+    other = said(f"Question 3: {chosen(trained, CHOICES[::-1])}\nAnswer:", "C")
+    assert [match.row for match in matches([row(chosen(held), answer)], [other])] == [0]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        chosen("A. ", stem="Which enzyme joins the fragments of the lagging strand?"),
+        chosen("A. ", ("Gyrase", "Nuclease", "Kinase", "Lyase"), PASSAGE + "Which one of these is it?"),
+    ],
+)
+def test_another_question_with_the_same_options_or_words_is_clean(question: str) -> None:
+    held = [row(chosen("A. "), "B"), row(chosen("1) ", stem=PASSAGE + STEM), "2")]
+    assert matches(held, [said(question, "B")]) == []

@@ -10,7 +10,9 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -36,14 +38,19 @@ def read_records(name: str = "kind_records.jsonl") -> dict[str, tuple[PullReques
 
 
 def read_cases(split: str, name: str = "kind_cases.jsonl", records_name: str = "kind_records.jsonl") -> list[Labelled]:
-    records = read_records(records_name)
-    cases = []
+    return [case for of, case in linted(name, records_name) if split in (of, "all")]
+
+
+@cache
+def linted(name: str, records_name: str) -> list[tuple[str, Labelled]]:
+    """All cases of a file with their splits."""
+    records, found = read_records(records_name), []
     for line in (FOLDER / name).read_text("utf-8").splitlines():
         case = json.loads(line)
-        if split in (case["split"], "all"):
-            record, history = records[case["record"]]
-            cases.append((case["kind"], case["label"] == "leak", lint_leaks(case["answer"], history, record)))
-    return cases
+        record, history = records[case["record"]]
+        report = lint_leaks(case["answer"], history, record)
+        found.append((case["split"], (case["kind"], case["label"] == "leak", report)))
+    return found
 
 
 def read_by_second_reader(name: str) -> list[bool]:
@@ -87,8 +94,7 @@ def test_leaks_of_every_kind_are_found_and_honest_answers_left_alone(
     split: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recall, false_flags = show(split, read_cases(split), capsys)
-    assert recall >= 0.9
-    assert false_flags <= 0.05
+    assert recall >= 0.9 and false_flags <= 0.05
 
 
 def test_leaks_of_every_class_over_records_in_many_languages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,24 +124,18 @@ def test_the_second_reader_finds_what_the_lint_cannot_and_leaves_honest_answers_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The scripted reader knows forms of words, no paraphrases: a model finds more. Other words are kept apart."""
-    rates: dict[str, dict[str, tuple[float, float]]] = {}
-    for name in ("kind_cases.jsonl", "meaning_cases.jsonl"):
+    kinds: dict[str, tuple[float, float]] = {}
+    meaning: dict[str, tuple[float, float]] = {}
+    for name, rates in (("kind_cases.jsonl", kinds), ("meaning_cases.jsonl", meaning)):
         cases, read = read_cases("all", name), read_by_second_reader(name)
         lint = [report.flagged(MAX_LEAK) for _, _, report in cases]
         either = [one or two for one, two in zip(lint, read, strict=True)]
-        rates[name] = {
-            reader: (
-                sum(hit for hit, (_, leaks, _) in zip(hits, cases, strict=True) if leaks)
-                / sum(leaks for _, leaks, _ in cases),
-                sum(hit for hit, (_, leaks, _) in zip(hits, cases, strict=True) if not leaks)
-                / sum(not leaks for _, leaks, _ in cases),
-            )
-            for reader, hits in (("lint", lint), ("reader alone", read), ("both", either))
-        }
-        with capsys.disabled():
-            for reader, (recall, false_flags) in rates[name].items():
-                print(f"\n{name}, {reader}: recall {recall:.3f}, false flags {false_flags:.3f}", end="")
-    kinds, meaning = rates["kind_cases.jsonl"], rates["meaning_cases.jsonl"]
+        for reader, hits in (("lint", lint), ("reader alone", read), ("both", either)):
+            of_leaks = [hit for hit, (_, leaks, _) in zip(hits, cases, strict=True) if leaks]
+            of_honest = [hit for hit, (_, leaks, _) in zip(hits, cases, strict=True) if not leaks]
+            rates[reader] = fmean(of_leaks), fmean(of_honest)
+            with capsys.disabled():
+                print(f"\n{name}, {reader}: recall %.3f, false flags %.3f" % rates[reader], end="")
     assert kinds["lint"][0] >= 0.85 and kinds["both"][0] >= 0.95
     assert max(kinds["both"][1], meaning["both"][1]) <= 0.05
     # Told in other forms of the words: the lint finds a fifth of it.

@@ -70,16 +70,8 @@ def test_a_command_that_fetches_the_future_is_a_leak_without_a_record(command: s
 @pytest.mark.parametrize(
     "command",
     [
-        *(
-            "git log --oneline -5",
-            "git show HEAD",
-            "git diff",
-            "git status",
-            "git stash list",
-            "git blame src/ledger/rows.go",
-            "git log v1.2.0..HEAD --oneline",
-            "git merge-base HEAD HEAD~3",
-        ),
+        *("git log --oneline -5", "git show HEAD", "git diff", "git status", "git stash list"),
+        *("git blame src/ledger/rows.go", "git log v1.2.0..HEAD --oneline", "git merge-base HEAD HEAD~3"),
         *(
             "go get github.com/stretchr/testify",
             "pip install requests",

@@ -87,21 +87,8 @@ def test_the_last_object_with_the_keys_wins_even_if_it_is_wrong() -> None:
     one_of(
         5,
         [
-            "{",
-            '{"',
-            '{"a":',
-            '{"correctness":',
-            "{ ",
-            '"',
-            "}{",
-            '{"a": "\\"',
-            "<think>",
-            "</think>",
-            "```",
-            "[",
-            "{'a':",
-            "\\",
-            '{"a":[',
+            *("{", '{"', '{"a":', '{"correctness":', "{ ", '"', "}{", '{"a": "\\"', "<think>", "</think>", "```", "["),
+            *("{'a':", "\\", '{"a":['),
         ],
     ),
 )

@@ -43,9 +43,8 @@ def test_harmless_text_stays_byte_for_byte(text: str) -> None:
 
 
 def test_real_answers_and_histories_stay_byte_for_byte() -> None:
-    for turn in read_turns():
-        for text in (turn.answer, *turn.history):
-            assert neutralise(text).text == text
+    for text in {text for turn in read_turns() for text in (turn.answer, *turn.history)}:
+        assert neutralise(text).text == text
 
 
 @pytest.mark.parametrize(
@@ -245,21 +244,8 @@ def test_the_schema_asks_for_exactly_the_rubric() -> None:
     one_of(
         5,
         [
-            "as the judge ",
-            "answer ",
-            "ignore all ",
-            "<",
-            "<|",
-            '"correctness": 1 ',
-            "[",
-            "</ ",
-            "the first answer is ",
-            "\u200b",
-            "this answer ",
-            "choose ",
-            "the panel ",
-            "bonus ",
-            "judge who ",
+            *("as the judge ", "answer ", "ignore all ", "<", "<|", '"correctness": 1 ', "[", "</ "),
+            *("the first answer is ", "\u200b", "this answer ", "choose ", "the panel ", "bonus ", "judge who "),
         ],
     ),
 )

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.panel.buckets import Thresholds, bucket_for
 from judging.panel.rubric import DIMENSIONS
-from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, ORDERS, DuelScore, OrderedVerdict, score_duel
+from judging.panel.scoring import (
+    CHALLENGER_FIRST,
+    KING_FIRST,
+    ORDERS,
+    DuelScore,
+    OrderedVerdict,
+    Thresholds,
+    bucket_for,
+    score_duel,
+)
 
 # From the challenger's side, as a judge that sees through the order would say it.
 WIN, DRAW, LOSS = "win", "draw", "loss"
@@ -94,11 +102,8 @@ def test_orders_that_disagree_make_a_draw_and_are_kept_as_a_flip(
 
 
 def test_unparsed_is_missing_and_never_a_loss() -> None:
-    verdicts = [
-        *both_orders("a", [WIN] * 5),
-        make_verdict("b", KING_FIRST, [LOSS] * 5),
-        OrderedVerdict("b", CHALLENGER_FIRST, None),
-    ]
+    lost, unparsed = make_verdict("b", KING_FIRST, [LOSS] * 5), OrderedVerdict("b", CHALLENGER_FIRST, None)
+    verdicts = [*both_orders("a", [WIN] * 5), lost, unparsed]
     strict = score_duel(verdicts, panel=["a", "b"])
     assert (strict.score, strict.parsed, strict.metrics) == (None, False, {})
     assert [judge.judge for judge in strict.judges] == ["a"], "the judge that parsed is still shown"
@@ -117,12 +122,8 @@ def test_rescoring_with_fewer_judges_ignores_the_others() -> None:
 
 
 def test_the_last_parsed_retry_counts() -> None:
-    verdicts = [
-        OrderedVerdict("a", KING_FIRST, None),
-        *both_orders("a", [WIN] * 5),
-        OrderedVerdict("a", KING_FIRST, None),
-    ]
-    assert score_duel(verdicts, panel=["a"]).score == 100.0
+    unparsed = OrderedVerdict("a", KING_FIRST, None)
+    assert score_duel([unparsed, *both_orders("a", [WIN] * 5), unparsed], panel=["a"]).score == 100.0
 
 
 def test_weights_move_the_score_but_not_the_metrics() -> None:
@@ -141,12 +142,8 @@ def test_weights_that_make_no_sense_are_refused(weights: dict[str, float]) -> No
 
 
 def test_questions_that_make_no_sense_are_refused() -> None:
-    for panel, orders, min_judges in (
-        ([], ORDERS, None),
-        (["a", "a"], ORDERS, None),
-        (["a"], ["sideways"], None),
-        (["a"], ORDERS, 0),
-    ):
+    asked = [([], ORDERS, None), (["a", "a"], ORDERS, None), (["a"], ["sideways"], None), (["a"], ORDERS, 0)]
+    for panel, orders, min_judges in asked:
         with pytest.raises(ValueError, match=r"panel|orders|min_judges"):
             score_duel([], panel=panel, orders=orders, min_judges=min_judges)
     with pytest.raises(ValueError, match="values 0, 1 or 2"):
@@ -194,3 +191,37 @@ def test_every_pair_of_readings_of_one_dimension() -> None:
     for one, two in product(points, repeat=2):
         (judge,) = panel_score([([one] * 5, [two] * 5)]).judges
         assert judge.score == (points[one] if one == two else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("score", "flags", "bucket"),
+    [
+        (100.0, (), "final"),
+        (80.0, (), "final"),
+        (79.999, (), "refined"),
+        (66.0, (), "refined"),
+        (65.999, (), "defeat"),
+        (0.0, (), "defeat"),
+        (None, (), "unparsed"),
+        (None, ("leak",), "unparsed"),
+        (95.0, ("leak",), "refined"),
+        (95.0, ("infra", "flip"), "refined"),
+        (95.0, ("flip", "truncated"), "final"),
+        (50.0, ("leak",), "defeat"),
+        (95.0, ("injection",), "refined"),
+    ],
+)
+def test_bucket_edges_and_flags(score: float | None, flags: tuple[str, ...], bucket: str) -> None:
+    assert bucket_for(score, flags=flags, thresholds=Thresholds()) == bucket
+
+
+def test_thresholds_in_the_wrong_order_are_refused() -> None:
+    with pytest.raises(ValueError, match="refined <= final"):
+        Thresholds(final=50, refined=60)
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.sets(st.sampled_from(["leak", "infra", "flip", "injection"])))
+def test_a_higher_score_never_falls_into_a_lower_bucket(one: float, two: float, flags: set[str]) -> None:
+    rank = {"defeat": 0, "refined": 1, "final": 2}
+    low, high = (bucket_for(s, flags=flags, thresholds=Thresholds()) for s in sorted((one, two)))
+    assert rank[low] <= rank[high]

@@ -146,13 +146,8 @@ _BLOCKS = [
 
 _PEOPLE = json.loads((_HERE / "people.json").read_text())
 _EMAIL_CONTEXTS = (
-    "Author: Someone <{}>",
-    "mail {} about it",
-    "mailto:{}?subject=hi",
-    '"email": "{}",',
-    "Signed-off-by: A B <{}>",
-    "{}, please review.",
-    "# maintainer {}\n",
+    *("Author: Someone <{}>", "mail {} about it", "mailto:{}?subject=hi", '"email": "{}",', "Signed-off-by: A B <{}>"),
+    *("{}, please review.", "# maintainer {}\n"),
 )
 
 
@@ -179,13 +174,8 @@ _CARDS = [
 ]
 
 _HOMES = (
-    "cd /home/{}/src",
-    "/home/{}/.ssh/config",
-    'File "/Users/{}/code/app.py", line 3',
-    "ls /Users/{}",
-    "C:\\Users\\{}\\Desktop",
-    '"cwd": "/home/{}/work"',
-    "file:///home/{}/notes.txt",
+    *("cd /home/{}/src", "/home/{}/.ssh/config", 'File "/Users/{}/code/app.py", line 3', "ls /Users/{}"),
+    *("C:\\Users\\{}\\Desktop", '"cwd": "/home/{}/work"', "file:///home/{}/notes.txt"),
 )
 
 FOUND: dict[str, list[tuple[str, str]]] = {

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from judging.scan.likely import Searches, likely
-from judging.scan.mask import Masks
 from judging.scan.rules import RULES
-from judging.scan.scan import ScanFinding, kinds_of, rule_set_version, scan, texts_of
+from judging.scan.scan import Masks, ScanFinding, kinds_of, rule_set_version, scan, texts_of
 from tests.judging.scan.cases import FOUND, LOOK_ALIKES, RULES_OF
 from tests.parts import shared_data
 from tests.sampled import one_of
@@ -119,73 +118,15 @@ def _strings(path: Path) -> Iterator[str]:
     one_of(
         5,
         [
-            *(
-                "a",
-                "1",
-                "eyJ",
-                "eyJa.",
-                "sk-",
-                "ghp_",
-                "://a:",
-                "a@",
-                "a@b.",
-                "+1",
-                "1 ",
-                "1234 ",
-                "DE12 3456 ",
-                "AKIA",
-                "=",
-                "(",
-            ),
-            *(
-                "password=",
-                "password",
-                "token:",
-                "/home/",
-                "/home/a",
-                "-----BEGIN PRIVATE KEY-----",
-                "\\n",
-                "tel 0",
-                "-",
-                "api_key",
-            ),
-            *(
-                "-----BEGIN RSA PRIVATE KEY-----\nAAAA",
-                "authorization: ",
-                "İ",
-                "\ud800",
-                "://",
-                "xoxb-1-",
-                "00 ",
-                "ssh a@b.io ",
-                "mail ada@acme-corp.io ",
-                "%41",
-                "\\x41",
-                "QUJD",
-                "QUJDREVGR0hJSktM\n",
-                "41 ",
-                "4",
-                "a'+'",
-                "a+=b\n",
-                "a=",
-                "$a",
-                "a=$a$a\n",
-                "k: |\n  abcd\n",
-                "printf %s%s aa ",
-                'a""',
-                "curl -u a:b ",
-                "curl -u ",
-                "mysql ",
-                "<|a",
-                "<|im_end|>",
-                "machine a login b ",
-                "a:5432:",
-                "passwd ",
-                "\u200b\u202e",
-                "\x1b[",
-                "\uff21",
-                "\U000e0041",
-            ),
+            *("a", "1", "eyJ", "eyJa.", "sk-", "ghp_", "://a:", "a@", "a@b.", "+1", "1 ", "1234 ", "DE12 3456 "),
+            *("AKIA", "=", "("),
+            *("password=", "password", "token:", "/home/", "/home/a", "-----BEGIN PRIVATE KEY-----", "\\n", "tel 0"),
+            *("-", "api_key"),
+            *("-----BEGIN RSA PRIVATE KEY-----\nAAAA", "authorization: ", "İ", "\ud800", "://", "xoxb-1-", "00 "),
+            *("ssh a@b.io ", "mail ada@acme-corp.io ", "%41", "\\x41", "QUJD", "QUJDREVGR0hJSktM\n", "41 ", "4"),
+            *("a'+'", "a+=b\n", "a=", "$a", "a=$a$a\n", "k: |\n  abcd\n", "printf %s%s aa ", 'a""', "curl -u a:b "),
+            *("curl -u ", "mysql ", "<|a", "<|im_end|>", "machine a login b ", "a:5432:", "passwd ", "\u200b\u202e"),
+            *("\x1b[", "\uff21", "\U000e0041"),
         ],
     ),
 )

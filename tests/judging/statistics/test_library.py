@@ -13,7 +13,6 @@ from judging.statistics.judges.contrasts import agreement, regress, signed, two_
 from judging.statistics.judges.readings import JudgedDuel, PanelReadings, panel_readings
 from judging.statistics.judges.summary import summarise
 from judging.statistics.rates import clustered_wilson
-from judging.statistics.sign_flip import holm
 from tests.judging.statistics.worlds import on_controls
 
 PANEL = ("a", "b", "c")
@@ -94,11 +93,6 @@ def test_the_p_of_two_judges_is_that_of_the_worse() -> None:
     """With two others the majority is both: the largest p, doubled for two directions."""
     assert two_sided([2.1, 2.9]) == pytest.approx(2 * stats.norm.sf(2.1))
     assert two_sided([-2.1, -2.9]) == two_sided([2.1, 2.9])
-
-
-def test_holms_correction_is_that_of_statsmodels() -> None:
-    """statsmodels 0.15.0: multipletests([0.01, 0.04, 0.03, 0.005], method="holm")[1]."""
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 def test_kappa_of_two_reviewers_is_that_of_statsmodels() -> None:

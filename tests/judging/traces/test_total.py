@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from curation.duels.imports.logs import read_document
+from curation.duels.imports.conversation import read_document
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Unreadable
 from judging.traces.read import ends_call, is_call_record, is_model_call, is_trace, read_trace
@@ -26,12 +26,8 @@ LLM = [
 NAMES = ["gen_ai", "gen_ai.tool.definitions", "openinference.span.kind", "service.name", "event.name"]
 NAMES += [*(f"gen_ai.{name}" for name in GEN_AI), *(f"llm.{name}" for name in LLM)]
 EVENTS = (
-    "gen_ai.client.inference.operation.details",
-    "gen_ai.user.message",
-    "gen_ai.assistant.message",
-    "gen_ai.choice",
-    "gen_ai.content.prompt",
-    "gen_ai.content.completion",
+    *("gen_ai.client.inference.operation.details", "gen_ai.user.message", "gen_ai.assistant.message", "gen_ai.choice"),
+    *("gen_ai.content.prompt", "gen_ai.content.completion"),
 )
 FIELDS = ["role", "content", "parts", "type", "tool_calls", "tool_call", "function", "name", "arguments", "messages"]
 FIELDS += ["response", "id", "choices", "message", "tools", "text", "", "0", "\u0661"]
@@ -156,3 +152,69 @@ def test_characters_and_numbers_that_no_database_stores_cost_no_call() -> None:
     tools = {"gen_ai.tool.definitions": '[{"name": "ls", "parameters": {"maximum": 1e999}}]'}
     read = read_document(spans(call("\ud800"), call("a\0b"), call(**tools), call()))
     assert (len(read.conversations), read.unreadable) == (4, 0)
+
+
+ASKED = [{"role": "user", "content": "Fix the parser."}]
+SAID = {"role": "assistant", "content": "```bash\nls\n```"}
+TOOLS = [{"type": "function", "function": {"name": "bash"}}]
+REQUEST = json.dumps({"model": "any", "messages": ASKED, "tools": TOOLS})
+RESPONSE = json.dumps({"choices": [{"index": 0, "message": SAID}]})
+
+
+def span(**attributes: str) -> dict[str, Any]:
+    return {"traceId": "a" * 32, "spanId": "b" * 16, "name": "call", "attributes": attributes}
+
+
+def langfuse(**fields: str) -> dict[str, Any]:
+    return span(**{f"langfuse.observation.{name}": value for name, value in fields.items()})
+
+
+def openinference(kind: str = "LLM", **values: str) -> dict[str, Any]:
+    named = {f"{name}.value": value for name, value in values.items()}
+    return span(**{"openinference.span.kind": kind}, **named)
+
+
+@pytest.mark.parametrize("make", [langfuse, openinference])
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [(json.dumps(ASKED), json.dumps(SAID)), (REQUEST, RESPONSE), (ASKED[0]["content"], SAID["content"])],
+)
+def test_messages_bodies_and_text_are_read(make: Any, given: str, answer: str) -> None:
+    kind = {"type": "generation"} if make is langfuse else {}
+    one = make(**kind, input=given, output=answer)
+    assert is_model_call(one)
+    [call] = read_trace(one).generations
+    assert [(m["role"], m["content"]) for m in call.messages] == [
+        ("user", "Fix the parser."),
+        ("assistant", "```bash\nls\n```"),
+    ]
+    assert [tool["function"]["name"] for tool in call.tools] == (["bash"] if given == REQUEST else [])  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        langfuse(type="span", input="Fix it.", output="Done."),
+        langfuse(type="agent", input="Fix it.", output="Done."),
+        openinference("CHAIN", input="Fix it.", output="Done."),
+        span(**{"input.value": "Fix it.", "output.value": "Done."}),
+    ],
+)
+def test_what_is_around_a_call_is_no_call(other: dict[str, Any]) -> None:
+    assert not is_model_call(other)
+    found = read_trace(other)
+    assert (found.generations, found.without_content) == ([], 0)
+
+
+def test_a_call_of_another_instrumentation_in_langfuses_span_is_read_by_its_messages() -> None:
+    one = langfuse(type="generation", input="shortened", output="shortened")
+    one["attributes"] |= {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Fix the parser."}
+    one["attributes"] |= {"gen_ai.completion.0.content": "Fixed."}
+    [call] = read_trace(one).generations
+    assert [m["content"] for m in call.messages] == ["Fix the parser.", "Fixed."]
+
+
+@pytest.mark.parametrize("hidden", [{"input": "__REDACTED__"}, {"output": "__REDACTED__"}])
+def test_a_hidden_value_is_content_that_was_not_recorded(hidden: dict[str, str]) -> None:
+    found = read_trace(openinference(**{"input": "Fix it.", "output": "Done.", **hidden}))
+    assert (found.generations, found.without_content) == ([], 1)

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from curation.llm.client import litellm_client, streams
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
+from tests.llm.client.test_streams import END as OPENAIS_END
 from tests.llm.client.test_streams import TOOL, Body, Write, delta, event, serving
 
 CLAUDE = "anthropic/claude-test"
@@ -41,6 +42,11 @@ def end(reason: str | None = "end_turn", **usage: int) -> bytes:
 
 START = start(input_tokens=25, cache_read_input_tokens=5, output_tokens=1)
 END = end(output_tokens=15)
+# A model of each form, the beginning of its stream, and a text and the end after it.
+FORMS = {
+    "OpenAI": ("openai/m", b"", delta(content="hi"), OPENAIS_END),
+    "Anthropic": (CLAUDE, START, text(0, "hi"), END),
+}
 OVERLOADED = said("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
 
@@ -125,36 +131,58 @@ def test_a_connection_that_breaks_is_no_answer() -> None:
         served.ask(model=CLAUDE)
 
 
-def test_a_server_that_leaves_the_connection_open_is_not_awaited() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_server_that_leaves_the_connection_open_is_not_awaited(form: str) -> None:
+    model, start, words, end = FORMS[form]
+
     def stays(write: Write, ended: threading.Event) -> None:
-        write(START + text(0, "hi") + END)
+        write(start + words + end)
         ended.wait()
 
     with serving(stays) as served:
-        assert served.ask(model=CLAUDE).text == "hi"
+        answer = served.ask(model=model)
+    assert answer.text == "hi" and answer.latency_ms < 3000
 
 
-@pytest.mark.parametrize("first", [b"", START + text(0, "Hel")])
-def test_a_stall_ends_with_the_calls_deadline(first: bytes) -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stall_ends_with_the_calls_deadline(form: str, has_begun: bool) -> None:
+    model, start, words, _ = FORMS[form]
+
     def stalls(write: Write, ended: threading.Event) -> None:
-        write(first)
+        write(start + words if has_begun else b"")
         ended.wait()
 
-    error = error_of(stalls, timeout=0.4)
+    error = error_of(stalls, model=model, timeout=0.3)
     assert isinstance(error, TimedOut)
-    assert str(error) == ("no end of the stream within 0.4 s" if first else "no answer within 0.4 s")
+    assert str(error) == ("no end of the stream within 0.3 s" if has_begun else "no answer within 0.3 s")
 
 
-def test_a_stream_that_drips_without_end_ends_with_the_calls_deadline() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_stream_that_drips_without_end_ends_with_the_calls_deadline(form: str) -> None:
+    model, start, words, _ = FORMS[form]
+
     def drips(write: Write, ended: threading.Event) -> None:
-        write(START)
+        write(start)
         while not ended.wait(0.05):
-            write(text(0, "more "))
+            write(words)
 
     with serving(drips) as served:
         with pytest.raises(TimedOut, match="no end of the stream"):
-            served.ask(model=CLAUDE, timeout=0.3)
+            served.ask(model=model, timeout=0.3)
         assert served.left.wait(30)  # the connection was closed
+
+
+@pytest.mark.parametrize(("model", "form"), [("openai/m", "OpenAI"), ("azure/m", "OpenAI"), (CLAUDE, "Anthropic")])
+def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt(model: str, form: str) -> None:
+    _, start, words, end = FORMS[form]
+    with serving(start + words + end) as other:
+        elsewhere = f"http://127.0.0.1:{other.port}"
+        with serving(b"", moved=f"{elsewhere}/again?key=1") as served:
+            with pytest.raises(Refused, match=f"the endpoint redirects to {elsewhere}, and requests go to no other"):
+                served.ask(model=model)
+            assert len(served.requests) == 1
+        assert other.requests == []
 
 
 def test_an_endless_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,11 +252,3 @@ def test_a_private_address_is_not_called(settings: Settings) -> None:
         with pytest.raises(Misconfigured):
             served.ask(model=CLAUDE)
         assert served.requests == []
-
-
-def test_a_redirect_to_another_server_gets_neither_the_key_nor_the_prompt() -> None:
-    with serving(START + text(0, "hi") + END) as other:
-        elsewhere = f"http://127.0.0.1:{other.port}/again"
-        with serving(b"", moved=elsewhere) as served, pytest.raises(Refused, match="requests go to no other server"):
-            served.ask(model=CLAUDE)
-        assert other.requests == []

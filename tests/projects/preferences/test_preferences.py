@@ -8,7 +8,7 @@ from django.conf import settings
 from django.test import Client
 
 from curation.projects.models import AuditEntry, Preferences
-from curation.projects.preferences.keys import ACTIONS, checked_keys, pressed_keys
+from curation.projects.preferences.change import ACTIONS, checked_keys, pressed_keys
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_user
 

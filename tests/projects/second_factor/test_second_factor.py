@@ -15,7 +15,7 @@ from django_otp.plugins.otp_totp.models import TOTPDevice
 from pytest_django.fixtures import Settings
 
 from curation.projects.models import AuditEntry, Role
-from curation.web.http.pages import COPY_COOKIE, COPY_FIELD
+from curation.web.http.middleware import COPY_COOKIE, COPY_FIELD
 from tests.factories import make_bearer, make_project, make_user
 from tests.provider import Provider
 from tests.provider import provider as provider

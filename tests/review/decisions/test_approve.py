@@ -14,7 +14,7 @@ from curation.samples.models import Flag, Sample
 from curation.trajectories.models import TrajectoryText
 from judging.answers.digest import answer_sha256
 from tests.exports.exporting import reasons, run_export
-from tests.factories import CHALLENGER, KING, make_bearer, make_pull_request, make_trajectory
+from tests.factories import CHALLENGER, KING, make_bearer, make_trajectory
 from tests.review.rows import judged, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
@@ -218,24 +218,3 @@ def test_an_export_leaves_out_a_text_that_was_changed_by_hand(change: str) -> No
         row.save()
     expected = "not_approved" if change == "status" else "not_as_approved"
     assert reasons(run_export(access.project, RECIPE)) == {str(sample.pk): expected}
-
-
-def test_a_revision_is_linted_for_leaks_like_an_answer(client: Client) -> None:
-    access = project_with_reviewer(blind=False)
-    sample = judged(access.project)
-    make_pull_request(
-        access.project, sample.instance_id, patch="+++ b/billing/rounding.py\n+def round_half_even_totals(x):\n+    ..."
-    )
-    revise(access=access, sample_id=sample.pk, text="THOUGHT: call round_half_even_totals.\n\n```bash\nls\n```")
-    sample.refresh_from_db()
-    assert sample.flag_names == ["leak"]
-    client.force_login(access.user)
-    page = client.post(f"/p/{access.project.slug}/samples/{sample.pk}/").content.decode()
-    assert '<mark class="leak">round_half_even_totals</mark>' in page
-    (row,) = client.get(f"/api/v1/samples/{sample.pk}/revisions", headers=make_bearer(access.user)).json()["data"]
-    assert row["leak"]["spans"][0]["token"] == "round_half_even_totals"
-    decide(access=access, sample_id=sample.pk, action="approve")
-    assert Sample.objects.get(pk=sample.pk).leak_cleared
-    revise(access=access, sample_id=sample.pk, text="THOUGHT: list first.\n\n```bash\nls\n```")
-    sample.refresh_from_db()
-    assert (sample.flag_names, sample.leak_cleared) == ([], False)

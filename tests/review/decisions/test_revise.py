@@ -2,13 +2,15 @@ import pytest
 from django.test import Client
 
 from curation.projects.models import AuditEntry
-from curation.review.decisions.decide import decide
-from curation.review.decisions.drafts import draft_of, save_draft
+from curation.review.decisions.decide import decide, draft_of, save_draft
+from curation.review.decisions.opinions import own_and_settled
 from curation.review.decisions.revise import revise
-from curation.review.models import Draft, Pick, Revision
+from curation.review.decisions.undo import undo
+from curation.review.models import Decision, Draft, Pick, Revision
 from curation.review.queue.take import take_next
+from curation.samples.models import Sample, flag_names
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
-from tests.factories import CHALLENGER, KING, make_project, make_sample
+from tests.factories import CHALLENGER, KING, make_bearer, make_project, make_pull_request, make_sample
 from tests.review.rows import judged, outcome_of, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
@@ -112,3 +114,46 @@ def test_the_page_shows_the_facts_of_the_revised_text(client: Client) -> None:
     revise(access=access, sample_id=sample.pk, text="```bash\nls\n```\n```bash\npwd\n```")
     page = client.post(address).content.decode()
     assert "2 blocks, 2 commands" in page and "no thought" in page
+
+
+def test_an_undone_revision_no_longer_flags_its_leak_or_its_finding() -> None:
+    access = project_with_reviewer()
+    sample = judged(access.project)
+    revise(access=access, sample_id=sample.pk, text="Ask ada@acme-corp.io.", note="mail bob@acme-corp.io")
+    sample.refresh_from_db()
+    assert "pii" in flag_names(sample.flags)
+    undo(access=access)
+    sample.refresh_from_db()
+    assert "pii" not in flag_names(sample.flags)
+
+
+def test_an_undone_private_revision_leaves_the_sample_to_everybody_as_it_was() -> None:
+    access = project_with_reviewer(overlap=2)
+    sample = judged(access.project)
+    revise(access=access, sample_id=sample.pk, text="mine")
+    undo(access=access)
+    sample.refresh_from_db()
+    assert (sample.opinions, sample.version) == (0, 1)
+    other = reviewer_of(access.project)
+    assert not Decision.objects.filter(own_and_settled(other), sample=sample).exists()
+
+
+def test_a_revision_is_linted_for_leaks_like_an_answer(client: Client) -> None:
+    access = project_with_reviewer(blind=False)
+    sample = judged(access.project)
+    make_pull_request(
+        access.project, sample.instance_id, patch="+++ b/billing/rounding.py\n+def round_half_even_totals(x):\n+    ..."
+    )
+    revise(access=access, sample_id=sample.pk, text="THOUGHT: call round_half_even_totals.\n\n```bash\nls\n```")
+    sample.refresh_from_db()
+    assert sample.shown_flags(hidden=False) == ["leak"]
+    client.force_login(access.user)
+    page = client.post(f"/p/{access.project.slug}/samples/{sample.pk}/").content.decode()
+    assert '<mark class="leak">round_half_even_totals</mark>' in page
+    (row,) = client.get(f"/api/v1/samples/{sample.pk}/revisions", headers=make_bearer(access.user)).json()["data"]
+    assert row["leak"]["spans"][0]["token"] == "round_half_even_totals"
+    decide(access=access, sample_id=sample.pk, action="approve")
+    assert Sample.objects.get(pk=sample.pk).leak_cleared
+    revise(access=access, sample_id=sample.pk, text="THOUGHT: list first.\n\n```bash\nls\n```")
+    sample.refresh_from_db()
+    assert (sample.shown_flags(hidden=False), sample.leak_cleared) == ([], False)

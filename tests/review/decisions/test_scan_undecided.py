@@ -10,9 +10,9 @@ from curation.review.decisions import findings
 from curation.review.decisions.findings import flag_findings, scan_undecided
 from curation.review.models import Clearance
 from curation.review.tasks import scan
+from curation.samples import scores
 from curation.samples.models import Flag, Sample, SampleStatus
 from curation.samples.scans import text_sha256
-from curation.samples.scores import save
 from judging.scan.scan import rule_set_version
 from tests.factories import make_duel, make_project, make_trajectory, make_user
 
@@ -83,14 +83,14 @@ def test_what_a_person_cleared_stays_cleared() -> None:
 def test_a_sample_that_is_scored_again_is_scanned_again() -> None:
     sample = make_sample("THOUGHT: ls")
     flag_findings(sample)
-    row = save.SampleRow(
+    row = scores.SampleRow(
         project_id=sample.project_id, run_id=None, existing_id=sample.pk, kind="turn", score=50.0, bucket="refined",
         flags=0, priority=1.0, source="", repo="", instance_id="", action_style="", model="", preview="x", body="x",
     )  # fmt: skip
-    save.upsert_samples([row])
+    scores.upsert_samples([row])
     sample.refresh_from_db()
     assert sample.scan_rules == ""
-    (new,) = save.upsert_samples(
+    (new,) = scores.upsert_samples(
         [row.__class__(**{**{f: getattr(row, f) for f in row.__slots__}, "existing_id": None})]
     )
     assert new.scan_rules == rule_set_version()

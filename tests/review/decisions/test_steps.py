@@ -11,10 +11,9 @@ from curation.labels.models import Label, LabelValue, Question
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project
 from curation.review.assignments.second_opinion import ask_second_opinion
-from curation.review.decisions.clear import clear
 from curation.review.decisions.decide import decide
-from curation.review.decisions.findings import findings_of
-from curation.review.flags.resolve import resolve_flags
+from curation.review.decisions.findings import clear, findings_of
+from curation.review.flags import resolve_flags
 from curation.review.labels.save import save_labels
 from curation.review.models import Clearance, FlagResolution
 from curation.samples.models import Sample

@@ -4,14 +4,13 @@ from curation.projects.access import Access
 from curation.projects.models import AuditEntry
 from curation.review.bulk.decide import decide_selected
 from curation.review.bulk.undo import BulkUndone, undo_latest
-from curation.review.decisions.decide import decide
-from curation.review.decisions.drafts import save_draft
+from curation.review.decisions.decide import decide, save_draft
 from curation.review.decisions.opinions import own_and_settled
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Draft, Revision, TextScore
 from curation.review.queue.take import take_next
-from curation.samples.models import Flag, Sample, flag_names
+from curation.samples.models import Flag, Sample
 from curation.web.problems import Conflict
 from tests.factories import CHALLENGER
 from tests.review.rows import judged, outcome_of, project_with_reviewer, reviewer_of, taken_by
@@ -195,28 +194,6 @@ def test_a_revision_that_something_rests_on_is_named_and_stays(what: str) -> Non
     assert states([first]) == ["approved"], "nothing older is undone instead"
     revision.refresh_from_db()
     assert revision.undone_by is None
-
-
-def test_an_undone_revision_no_longer_flags_its_leak_or_its_finding() -> None:
-    access = project_with_reviewer()
-    (sample,) = samples_of(access, 1)
-    revise(access=access, sample_id=sample.pk, text="Ask ada@acme-corp.io.", note="mail bob@acme-corp.io")
-    sample.refresh_from_db()
-    assert "pii" in flag_names(sample.flags)
-    undo(access=access)
-    sample.refresh_from_db()
-    assert "pii" not in flag_names(sample.flags)
-
-
-def test_an_undone_private_revision_leaves_the_sample_to_everybody_as_it_was() -> None:
-    access = project_with_reviewer(overlap=2)
-    (sample,) = samples_of(access, 1)
-    revise(access=access, sample_id=sample.pk, text="mine")
-    undo(access=access)
-    sample.refresh_from_db()
-    assert (sample.opinions, sample.version) == (0, 1)
-    other = reviewer_of(access.project)
-    assert not Decision.objects.filter(own_and_settled(other), sample=sample).exists()
 
 
 def test_what_was_picked_or_typed_since_stays() -> None:

@@ -1,7 +1,5 @@
 """Imported samples: the layouts, the resulting samples, and their deciders."""
 
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -18,7 +16,7 @@ from curation.review.decisions.decide import decide
 from curation.review.models import Decision
 from curation.runs.models import Run
 from curation.runs.removal import delete_row
-from curation.samples.models import Sample, SampleText
+from curation.samples.models import Sample
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_pull_request
 from tests.imports.bringing import as_lines, bad_rows, end, upload
@@ -38,87 +36,18 @@ METADATA = {
 }
 
 
-LAYOUTS: dict[str, tuple[dict[str, Any], str, str | None]] = {
-    "chat": ({"messages": [*ASKED, FOUR]}, "Four.", None),
-    "sharegpt": (
-        {"conversations": [{"from": "human", "value": "Two?"}, {"from": "gpt", "value": "Four."}], "system": "Brief."},
-        "Four.",
-        None,
-    ),
-    "prompt and completion": ({"prompt": ASKED, "completion": [FOUR]}, "Four.", None),
-    "texts": ({"prompt": "Two and two?", "completion": "Four."}, "Four.", None),
-    "preference": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FIVE]}, "Four.", "Five."),
-    "preference of texts": ({"prompt": "Two?", "chosen": "Four.", "rejected": "Five."}, "Four.", "Five."),
-    "implicit prompt": ({"chosen": [*ASKED, FOUR], "rejected": [*ASKED, FIVE]}, "Four.", "Five."),
-    "one message a side": ({"prompt": ASKED, "chosen": FOUR, "rejected": FIVE}, "Four.", "Five."),
-    "openai preference": (
-        {"input": {"messages": ASKED, "tools": []}, "preferred_output": [FOUR], "non_preferred_output": [FIVE]},
-        "Four.",
-        "Five.",
-    ),
-    "alpaca": ({"instruction": "Add.", "input": "2 2", "output": "Four.", "history": [["Hi", "Hello"]]}, "Four.", None),
-    "alpaca preference": ({"instruction": "Add.", "chosen": "Four.", "rejected": "Five."}, "Four.", "Five."),
-    "llama-factory preference": (
-        {
-            "conversations": [{"from": "human", "value": "Two?"}],
-            "chosen": {"from": "gpt", "value": "Four."},
-            "rejected": {"from": "gpt", "value": "Five."},
-        },
-        "Four.",
-        "Five.",
-    ),
-    "answer of seed rows": (
-        {"instance_id": "a__b-1", "king": "Five.", "challenger": "Four.", "assistant": "The own.", "messages": ASKED},
-        "Four.",
-        "Five.",
-    ),
-}
-
-
-@pytest.mark.parametrize(("row", "answer", "other"), LAYOUTS.values(), ids=LAYOUTS)
-def test_common_layouts_become_turns_with_an_answer_and_its_rival(
-    project: Project, user: User, row: dict[str, Any], answer: str, other: str | None
-) -> None:
-    run = bring_samples(project, user, [row])
-    assert (run.result["samples"], run.result["pending"], bad_rows(run)) == (1, 1, {})
-    duel = Duel.objects.select_related("challenger__text", "king__text", "sample").get()
-    assert texts(duel) == (answer, other)
-    assert duel.opponent == ("king" if other else "none")
-    assert duel.sample is not None and duel.sample.status == "pending" and duel.sample.bucket == ""
-    assert answer in SampleText.objects.get().body
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown": ({"note": "x"}, "no layout of training data has the columns note"),
-    "text": (
-        {"text": "x"},
-        "a task or a text without messages is no sample: map its columns to `prompt` and `completion`",
-    ),
-    "no answer": ({"messages": ASKED}, "the row has no answer of an assistant"),
-    "rejected alone": ({"prompt": "a", "rejected": "b"}, "a rejected answer without a chosen one is no sample"),
-    "nothing before": ({"messages": [FOUR]}, "nothing comes before the answer"),
-    "same sides": ({"prompt": ASKED, "chosen": [FOUR], "rejected": [FOUR]}, "chosen and rejected are the same"),
-    "whole sessions": (
-        {"prompt": ASKED, "chosen": [FOUR, ASKED[0], FIVE], "rejected": [FIVE]},
-        "chosen has 3 messages: a sample has one answer on a side",
-    ),
-    "label": ({"prompt": "a", "completion": "b", "label": 1}, "label is not true or false"),
-    "untrained end": ({"messages": [*ASKED, {**FOUR, "train": False}]}, "no answer of the row is trained on"),
-    "trained user": (
-        {"messages": [{**ASKED[0], "train": True}, {**FOUR, "train": True}]},
-        "messages.0 is trained on, but it is not an assistant message",
-    ),
-    "score": ({**METADATA, "messages": [*ASKED, FOUR], "score": 840}, "score is not a number from 0 to 100"),
-}
-
-
-@pytest.mark.parametrize(("row", "reason"), BAD.values(), ids=BAD)
-def test_a_row_that_is_no_sample_is_named_with_its_reason(
-    project: Project, user: User, row: dict[str, Any], reason: str
-) -> None:
-    run = bring_samples(project, user, [{"messages": [*ASKED, FOUR]}, row])
-    assert bad_rows(run) == {"row 2": reason}
-    assert (run.result["rows"], run.result["bad_rows"], run.result["samples"]) == (2, 1, 1)
+def test_rows_become_turns_with_an_answer_and_its_rival_and_others_are_named(project: Project, user: User) -> None:
+    pair = {"prompt": ASKED, "chosen": [FOUR], "rejected": [FIVE]}
+    rows = [{"prompt": "Two?", "completion": "Four."}, {"messages": [FOUR]}, pair]
+    run = bring_samples(project, user, rows)
+    figures = [run.result[name] for name in ("rows", "bad_rows", "samples", "pending")]
+    assert (figures, bad_rows(run)) == ([3, 1, 2, 2], {"row 2": "nothing comes before the answer"})
+    duels = list(Duel.objects.order_by("id").select_related("challenger__text", "king__text", "sample__text"))
+    assert [texts(duel) for duel in duels] == [("Four.", None), ("Four.", "Five.")]
+    assert [duel.opponent for duel in duels] == ["none", "king"]
+    for duel in duels:
+        assert duel.sample is not None and (duel.sample.status, duel.sample.bucket) == ("pending", "")
+        assert "Four." in duel.sample.text.body
 
 
 def test_decisions_of_a_file_are_pending_unless_they_are_taken_over(project: Project, user: User) -> None:
@@ -187,10 +116,12 @@ def test_the_same_rows_under_another_name_or_in_another_format_add_nothing(proje
     assert (Sample.objects.count(), Answer.objects.count(), Decision.objects.count()) == (2, 3, 2)
 
 
-@pytest.mark.parametrize("most", [1, 2, 1000])
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 3, 0, 2), (3, 0, 2, 1)])
+@pytest.mark.parametrize(
+    ("order", "most"),
+    [((0, 1, 2, 3), 1), ((0, 1, 2, 3), 1000), ((1, 3, 0, 2), 1), ((1, 3, 0, 2), 2), ((3, 0, 2, 1), 2)],
+)
 def test_labelled_rows_of_one_prompt_are_one_sample_wherever_they_are(
-    project: Project, user: User, monkeypatch: pytest.MonkeyPatch, most: int, order: tuple[int, ...]
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...], most: int
 ) -> None:
     monkeypatch.setattr(row_kinds, "MOST_ROWS", most)
     rows = [
@@ -239,7 +170,7 @@ def test_a_secret_in_the_other_half_of_an_earlier_chunk_is_flagged(
     rows = [{"prompt": "a", "completion": "good", "label": True}, {"prompt": "a", "completion": secret, "label": False}]
     bring_samples(project, user, rows)
     sample = Sample.objects.get()
-    assert "secret" in sample.flag_names and secret in sample.text.body and sample.version == 2
+    assert "secret" in sample.shown_flags(hidden=False) and secret in sample.text.body and sample.version == 2
 
 
 def test_an_import_with_its_decisions_can_be_undone_until_somebody_decides(project: Project, user: User) -> None:
@@ -274,7 +205,7 @@ def test_an_imported_answer_is_held_against_the_record_of_its_instance(project: 
     row = {**METADATA, "messages": [*ASKED, {"role": "assistant", "content": "I call round_half_even_totals now."}]}
     bring_samples(project, user, [row])
     sample = Sample.objects.get()
-    assert sample.flag_names == ["leak"] and sample.bucket == "refined"
+    assert sample.shown_flags(hidden=False) == ["leak"] and sample.bucket == "refined"
 
 
 def test_the_preview_says_what_arrives_as_what(project: Project, user: User, client: Client) -> None:

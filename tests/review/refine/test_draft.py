@@ -150,7 +150,7 @@ def test_a_blind_sample_gives_neither_seat_nor_verdict(bench: Bench, of: str) ->
     assert Suggestion.objects.get().leak_flag, "the lint has read it"
     answer = save(bench, sample, said, found["id"], of=place)
     assert answer.status_code == 201 and answer.json()["suggestion"] is None
-    assert Revision.objects.get().leak_flag and "leak" in Sample.objects.get(pk=sample.pk).flag_names
+    assert Revision.objects.get().leak_flag and "leak" in Sample.objects.get(pk=sample.pk).shown_flags(hidden=False)
 
 
 def test_the_note_of_a_blind_reviewer_stays_with_the_suggestion(bench: Bench) -> None:

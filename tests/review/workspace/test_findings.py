@@ -60,9 +60,9 @@ def test_a_person_clears_one_finding_on_the_page_with_a_reason(client: Client) -
     assert f"cleared by {access.user.username}" in page
     entry = AuditEntry.objects.get(action="sample.clear")
     assert entry.data == {"rule": rule, "value_sha256": digest, "reason": "Revoked in March."}
-    assert Sample.objects.get(pk=sample.pk).flag_names == ["pii"]
+    assert Sample.objects.get(pk=sample.pk).shown_flags(hidden=False) == ["pii"]
     client.post(f"{url}clear/", {**form, "withdraw": "1"})
-    assert Sample.objects.get(pk=sample.pk).flag_names == ["secret", "pii"]
+    assert Sample.objects.get(pk=sample.pk).shown_flags(hidden=False) == ["secret", "pii"]
 
 
 def test_a_script_lists_clears_and_withdraws(client: Client) -> None:
@@ -98,4 +98,4 @@ def test_the_list_of_samples_filters_by_what_was_found(client: Client) -> None:
     for flag, sample in (("secret", secret), ("pii", pii)):
         answer = client.get(f"/api/v1/projects/{access.project.slug}/samples?flags={flag}").json()
         assert [row["id"] for row in answer["data"]] == [str(sample.pk)]
-    assert clean.flag_names == []
+    assert clean.shown_flags(hidden=False) == []

@@ -39,11 +39,14 @@ def dispatched_long_ago(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(dispatched_at=timezone.now() - timedelta(seconds=30))
 
 
-def test_a_launch_sends_one_message_per_shard_and_at_most_sixteen(messages: list[tuple[int, str]]) -> None:
-    run = make_started(n=1200)
+def test_a_launch_sends_one_message_per_shard_and_at_most_sixteen(
+    messages: list[tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "ITEMS_PER_SHARD", 5)
+    run = make_started(n=12)
     assert [run_id for run_id, _ in messages] == [run.pk] * 3
     messages.clear()
-    make_started(n=500 * (MAX_MESSAGES + 1))
+    make_started(n=5 * (MAX_MESSAGES + 1))
     assert len(messages) == MAX_MESSAGES
 
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from curation.projects.models import Project
 from curation.samples.list import search
 from curation.samples.list.filters import SampleList
-from curation.samples.list.queries import sample_page
+from curation.samples.list.pages import sample_page
 from curation.samples.models import Sample, source_url
 from curation.web.lists import clauses
 from tests.factories import make_project, make_run, make_sample, make_user

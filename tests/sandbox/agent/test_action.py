@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.agent.action import MAX_ACTION_BYTES, Ending, FormatError, cut_thinking, ending_of, read_action
+from sandbox.agent.action import (
+    MAX_ACTION_BYTES,
+    Ending,
+    FormatError,
+    LoopFacts,
+    cut_thinking,
+    ending_of,
+    loop_facts,
+    read_action,
+)
 
 FENCED = "I look first.\n\n```bash\nls -la\n```\n"
 
@@ -119,3 +128,19 @@ COMMANDS = st.text(st.characters(min_codepoint=32, exclude_characters="`", exclu
 def test_prose_around_the_block_never_becomes_part_of_the_command(command: str, prose: str) -> None:
     if ending_of(command) is None:
         assert read_action(f"{prose}\n```bash\n{command}\n```\n{prose}") == command
+
+
+@pytest.mark.parametrize(
+    ("commands", "facts", "looping"),
+    [
+        ([], LoopFacts(0, 0.0, 0), False),
+        (["ls"], LoopFacts(1, 0.0, 1), False),
+        (["ls", "ls"], LoopFacts(2, 0.5, 2), False),
+        (["ls", "ls", "ls"], LoopFacts(3, 2 / 3, 3), True),
+        (["a", "b", "a", "b"], LoopFacts(4, 0.5, 1), True),
+        (["a", "b", "c", "a"], LoopFacts(4, 0.25, 1), False),
+    ],
+)
+def test_the_loop_check(commands: list[str], facts: LoopFacts, looping: bool) -> None:
+    assert loop_facts(commands) == facts
+    assert facts.looping is looping

@@ -12,8 +12,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from sandbox.agent.action_form import ActionForm, ActionKind
-from sandbox.agent.environment import EnvironmentStep
-from sandbox.agent.observation import visible, visible_text
+from sandbox.agent.environment import EnvironmentStep, visible, visible_text
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.errors import SandboxFailed
 

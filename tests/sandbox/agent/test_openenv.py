@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from sandbox.agent import openenv
 from sandbox.agent.action_form import ActionForm, ActionKind
+from sandbox.agent.environment import visible_text
 from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
-from sandbox.agent.observation import visible_text
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.agent.played import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed
@@ -115,7 +116,10 @@ def test_an_error_that_does_not_come_again_is_the_servers(shop_server: str) -> N
 @pytest.mark.parametrize(
     ("task_id", "words"), [("breaks", "the shelf fell down"), ("hangs", "did not answer a step within 1 s")]
 )
-def test_what_goes_wrong_on_the_server_is_infra(shop_server: str, task_id: str, words: str) -> None:
+def test_what_goes_wrong_on_the_server_is_infra(
+    shop_server: str, monkeypatch: pytest.MonkeyPatch, task_id: str, words: str
+) -> None:
+    monkeypatch.setattr(openenv, "CLOSE_SECONDS", 0.2)
     with pytest.raises(SandboxFailed, match=words):
         play(shop_server, ["shop add"], task_id=task_id, seconds=1.0)
 

@@ -106,7 +106,7 @@ class TestArchives:
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path, file in task_files("one").items():
                 archive.writestr(f"one/{path}", file.data)
-            archive.writestr("one/environment/bomb", b"\0" * (300 * 1024 * 1024))
+            archive.writestr("one/environment/bomb", b"\0" * (80 * 1024 * 1024))
         run = bring(project, "scenarios", packed.getvalue(), "bomb.zip")
 
         assert run.state == "failed"

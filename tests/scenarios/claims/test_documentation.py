@@ -10,8 +10,8 @@ import pytest
 
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.claims.check import check_axes
-from curation.scenarios.claims.documentation import check_documentation
 from curation.scenarios.claims.evidence import FITS, BundleEvidence
+from curation.scenarios.claims.provider import check_documentation
 from sandbox.choose import choose_backend
 from sandbox.gate.documentation import Documentation
 from sandbox.protocol import SandboxBackend

@@ -11,8 +11,7 @@ from curation.dashboard.overview.stats import project_stats
 from curation.projects.access import Access
 from curation.projects.models import Project, Role, Scope
 from curation.scenarios.bundles.document import Bundle, parse_bundle
-from curation.scenarios.bundles.save import save_scenario
-from curation.scenarios.bundles.upsert import upsert_bundles
+from curation.scenarios.bundles.save import save_scenario, upsert_bundles
 from curation.scenarios.models import Scenario, ScenarioSignature
 from curation.scenarios.taxonomy.coverage import coverage
 from tests.factories import AXES, BUNDLE, make_project, make_user

@@ -2,19 +2,17 @@
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
-from pytest_django import Settings
 
 from curation.llm.client.completion import CompletionRequest
 from curation.projects.models import Project
 from curation.runs.kinds import kind_of
 from curation.runs.models import Item
-from curation.scenarios.gate.run_section import gate_section
+from curation.scenarios.gate.kind import gate_section
 from curation.scenarios.models import GateReport, Scenario
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
@@ -22,17 +20,12 @@ from tests.factories import BUNDLE, make_endpoint, make_scenario, make_user
 from tests.parts import ROOT
 from tests.trajectories.rolling import Operators, completion, make_stage, run_to_end, start
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.bubblewrap, pytest.mark.usefixtures("bubblewrap")]
 LAX = "grep -q hello greeting.txt"
 CHEAT = ("cat /etc/motd", "echo hello > greeting.txt", "exit")
 HONEST = ("todo --help", "todo", "echo 'hello world' > greeting.txt", "exit")
 # The work, done in another way.
 OTHERWISE = ("todo", "printf 'hello  world\\n\\n' > greeting.txt", "exit")
-
-
-@pytest.fixture(autouse=True)
-def sandbox(settings: Settings, tmp_path: Path) -> None:
-    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", tmp_path
 
 
 @pytest.fixture

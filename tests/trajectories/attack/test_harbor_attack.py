@@ -58,7 +58,9 @@ def admitted(project: Project, **files: str | None) -> Scenario:
 
 
 def attacks(project: Project, **params: Any) -> Run:
-    return run_to_end(project, "attack", **{"model": "operator-a", "attempts": 2, "sight": "without", **params})
+    return run_to_end(
+        project, "attack", **{"model": "operator-a", "attempts": 2, "sight": "without", "repeats": 0, **params}
+    )
 
 
 def test_a_reward_without_the_work_refuses_the_task(project: Project, operators: Operators, client: Client) -> None:
@@ -135,7 +137,6 @@ def test_without_a_solver_the_reference_is_the_honest_work(project: Project, ope
     [
         (reply(content=verdict("false")), "oracle 1: the reference solution gets no reward"),
         (reply(content=verdict("[ -e /app/greeting.txt ]")), "attack 1 that got in, again: the tests reward 1, but"),
-        (reply("solution/solve.sh"), "solution/solve.sh: only files of tests/ may be changed"),
         (reply(), "honest work after the repair: solver does the work and is not rewarded, or cannot do it"),
     ],
 )

@@ -11,9 +11,8 @@ from django.db import connection
 from pytest_django import Settings
 
 from curation.projects.models import Project
-from curation.runs.calls import ask
 from curation.runs.control import cancel
-from curation.runs.engine import dispatch, heartbeat
+from curation.runs.engine import heartbeat
 from curation.runs.engine.worker import drive
 from curation.scenarios.bundles.document import parse_bundle
 from curation.scenarios.bundles.save import save_scenario
@@ -34,11 +33,8 @@ LOCKED = {
 
 
 @pytest.fixture(autouse=True)
-def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.SANDBOX = "bubblewrap"
-    settings.WINNOW_DATA = tmp_path
-    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
-    monkeypatch.setattr(ask, "FIRST_PAUSE", 0.01)
+def machine(settings: Settings, tmp_path: Path) -> None:
+    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", tmp_path
 
 
 @pytest.fixture(scope="module")

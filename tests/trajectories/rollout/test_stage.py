@@ -22,6 +22,7 @@ from curation.samples.models import Flag, Sample, SampleKind, SampleStatus
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
+from sandbox.agent.episode import AgentEpisode
 from sandbox.errors import SandboxFailed, SandboxUnavailable
 from tests.driving import end
 from tests.factories import make_member, make_scenario
@@ -33,6 +34,7 @@ from tests.trajectories.rolling import (
     fenced,
     has_greeting,
     make_stage,
+    played,
     run_to_end,
     start,
 )
@@ -49,8 +51,8 @@ def rolled(**params: Any) -> Trajectory:
     return Trajectory.objects.select_related("text", "sample", "scenario").get(run=run, scenario=scenario)
 
 
-def actions(row: Trajectory) -> list[str]:
-    return [turn["text"] for turn in row.text.turns if turn["kind"] == "action"]
+def actions(episode: AgentEpisode) -> list[str]:
+    return [turn.text for turn in episode.turns if turn.kind == "action"]
 
 
 def test_a_solved_rollout_is_recorded_as_the_terminal_showed_it(operators: Operators, rooms: FakeBackend) -> None:
@@ -125,55 +127,55 @@ def test_outcomes(
     operators.scripts["operator-a"] = script
     if outcome == "correct_panic":
         rooms.passes = lambda session: session.panic_reason == "no work"
-    row = rolled(bundle=bundle, max_turns=6)
-    assert (row.outcome, row.keep) == (outcome, outcome in ("solved", "correct_panic"))
-    assert row.checker_passed is passed  # it runs without a terminal, too
-    assert row.terminal == ("" if outcome in ("no_terminal", "format_error") else script[-1].split()[0])
+    found = played(operators, rooms, bundle, max_turns=6)
+    assert (found.outcome, found.keep) == (outcome, outcome in ("solved", "correct_panic"))
+    assert found.checker and found.checker.passed is passed  # it runs without a terminal, too
+    assert found.terminal == ("" if outcome in ("no_terminal", "format_error") else script[-1].split()[0])
 
 
 def test_prose_around_a_command_is_not_in_the_turns(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = [
         completion(f"{PROSE}\n\n```bash\n{command}\n```\nNow I wait.", thinking="Hidden thoughts") for command in SOLVES
     ]
-    row = rolled()
-    assert actions(row) == list(SOLVES)
-    recorded = str(row.text.turns)
-    scaffold = str(row.text.exchange[0]["content"])
+    found = played(operators, rooms)
+    assert actions(found) == list(SOLVES)
+    recorded = str(found.turns)
+    scaffold = str(found.exchange[0]["content"])
     for word in ("THOUGHT", "first I look", "Now I wait", "Hidden thoughts", "```", "operate a terminal"):
         assert word not in recorded
     assert scaffold not in recorded
     # The raw messages have it all; thinking is never sent back.
-    assert row.text.exchange[0]["role"] == "system"
-    assert row.text.exchange[2]["thinking"] == "Hidden thoughts"
-    assert PROSE in row.text.exchange[2]["content"]
+    assert found.exchange[0]["role"] == "system"
+    assert found.exchange[2]["thinking"] == "Hidden thoughts"
+    assert PROSE in str(found.exchange[2]["content"])
     assert "Hidden thoughts" not in str([request.messages for request in operators.asked])
 
 
 def test_format_errors_go_back_to_the_model_and_are_not_in_the_turns(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = ("", "", "todo --help", "", *(fenced(step) for step in SOLVES[1:]))
-    row = rolled()
-    assert (row.outcome, row.format_errors) == ("solved", 3)
-    assert actions(row) == list(SOLVES)
+    found = played(operators, rooms)
+    assert (found.outcome, found.format_errors) == ("solved", 3)
+    assert actions(found) == list(SOLVES)
     assert "holds no command" in str(operators.asked[1].messages[-1]["content"])
-    assert "holds no command" not in str(row.text.turns)
+    assert "holds no command" not in str(found.turns)
     # Servers refuse empty messages, so the model is sent a notice instead; the raw messages keep its reply.
     assert operators.asked[1].messages[-2] == {"role": "assistant", "content": "(no reply)"}
-    assert row.text.exchange[2]["content"] == ""
+    assert found.exchange[2]["content"] == ""
 
 
 def test_three_format_errors_in_a_row_end_an_episode(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = ("todo", "", "", "", "exit")
-    row = rolled()
-    assert (row.outcome, row.format_errors, actions(row)) == ("format_error", 3, ["todo"])
+    found = played(operators, rooms)
+    assert (found.outcome, found.format_errors, actions(found)) == ("format_error", 3, ["todo"])
     assert len(operators.asked) == 4
 
 
 def test_a_command_that_runs_out_of_time_is_a_turn(operators: Operators, rooms: FakeBackend) -> None:
     operators.scripts["operator-a"] = ("sleep 99", *SOLVES)
     rooms.answers = lambda session, command: ran("half", exit_code=0, timed_out=True) if "sleep" in command else ""
-    row = rolled()
-    assert row.outcome == "solved"
-    assert row.text.turns[2] == shown("half\nKilled\nagent@host:~$ ", exit_code=137)
+    found = played(operators, rooms)
+    assert found.outcome == "solved"
+    assert found.turns[2].as_json() == shown("half\nKilled\nagent@host:~$ ", exit_code=137)
 
 
 def test_the_time_of_all_commands_is_bounded(operators: Operators, rooms: FakeBackend) -> None:
@@ -248,18 +250,11 @@ def test_a_rollout_that_the_record_answers_names_the_calls_of_the_other_run(
     assert Item.objects.get(run=first, stage="rollout").reused_calls == []
 
 
-def test_only_admitted_scenarios_are_rolled_out(operators: Operators, rooms: FakeBackend) -> None:
-    project = make_stage()
-    good = make_scenario(project)
-    for status in ("draft", "rejected", "dry_run"):
-        make_scenario(project, status=status)
-    run = run_to_end(project)
-    assert list(Trajectory.objects.filter(run=run).values_list("scenario", flat=True)) == [good.pk]
-
-
-def test_a_filter_chooses_scenarios(operators: Operators, rooms: FakeBackend) -> None:
+def test_the_admitted_scenarios_that_a_filter_chooses_are_rolled_out(operators: Operators, rooms: FakeBackend) -> None:
     project = make_stage()
     make_scenario(project)
+    for status in ("draft", "rejected", "dry_run"):
+        make_scenario(project, bundle={"axes": {"task": "cleanup"}}, status=status)
     wanted = make_scenario(project, bundle={"axes": {"task": "cleanup"}})
     run = run_to_end(project, filter={"axes": {"task": "cleanup"}})
     assert list(Trajectory.objects.filter(run=run).values_list("scenario", flat=True)) == [wanted.pk]

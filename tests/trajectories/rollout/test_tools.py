@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from curation.llm.client.completion import Completion
-from curation.projects.models import Project
-from curation.runs.models import Run
 from curation.scenarios.bundles.document import parse_bundle
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory
@@ -16,9 +14,8 @@ from judging.messages import ToolCall, message_text
 from tests.exports.exporting import approve, rows, run_export
 from tests.factories import BUNDLE, make_scenario, make_user
 from tests.sandbox.fake import FakeBackend, FakeSession
-from tests.trajectories.rolling import Operators, has_greeting, make_stage, run_to_end, todo_machine
+from tests.trajectories.rolling import Operators, has_greeting, make_stage, played, run_to_end, todo_machine
 
-pytestmark = pytest.mark.django_db(transaction=True)
 LOOKUP = {
     "name": "lookup",
     "description": "Look up a ticket.",
@@ -45,12 +42,6 @@ def calls(*functions: tuple[str, Any], content: str = "") -> Completion:
     return Completion(text, "", "tool_calls", 100, 10, 0, None, 5, made)
 
 
-def rolled(project: Project, **params: Any) -> tuple[Run, Trajectory]:
-    make_scenario(project, bundle=WITH_TOOL)
-    run = run_to_end(project, tools=True, **params)
-    return run, Trajectory.objects.select_related("text", "sample", "scenario").get(run=run)
-
-
 def machine(session: FakeSession, command: str) -> Any:
     return "ticket 7: write\n" if command == """lookup '{"id": 7}'""" else todo_machine(session, command)
 
@@ -68,9 +59,9 @@ def test_calls_are_executed_in_the_terminal_and_answered_by_their_ids(operators:
         calls(WRITES),
         calls(("exit", {})),
     )
-    _, row = rolled(make_stage())
+    found = played(operators, shop, WITH_TOOL, tools=True)
 
-    assert (row.outcome, row.keep, row.terminal) == ("solved", True, "exit")
+    assert (found.outcome, found.keep, found.terminal) == ("solved", True, "exit")
     assert shop.sessions[0].commands == ["todo", """lookup '{"id": 7}'""", "echo 'hello world' > greeting.txt"]
     first, second, *_ = operators.asked
     names = [tool["function"]["name"] for tool in first.tools]  # type: ignore[index]
@@ -79,14 +70,16 @@ def test_calls_are_executed_in_the_terminal_and_answered_by_their_ids(operators:
     assert second.messages[2]["content"] == "I look."
     assert [second.messages[at]["tool_call_id"] for at in (3, 4)] == ["c0", "c1"]
     assert str(second.messages[4]["content"]).startswith("ticket 7: write")
-    actions = [turn["text"] for turn in row.text.turns if turn["kind"] == "action"]
-    assert actions == [*shop.sessions[0].commands, "exit"]
+    assert found.commands == shop.sessions[0].commands
 
 
+@pytest.mark.django_db(transaction=True)
 def test_it_is_stored_and_exported_as_calls_of_the_offered_functions(operators: Operators, shop: FakeBackend) -> None:
     operators.scripts["operator-a"] = (calls(("lookup", {"id": 7})), calls(WRITES), calls(("exit", {})))
     project = make_stage()
-    _, row = rolled(project)
+    make_scenario(project, bundle=WITH_TOOL)
+    run = run_to_end(project, tools=True)
+    row = Trajectory.objects.select_related("text", "sample", "scenario").get(run=run)
     document = atif_of(row)
     assert [tool["function"]["name"] for tool in document["agent"]["tool_definitions"]][-1] == "lookup"
     looked = document["steps"][1]
@@ -117,24 +110,24 @@ def test_a_call_that_cannot_be_executed_is_answered_in_words(
     operators: Operators, shop: FakeBackend, wrong: tuple[str, Any], told: str
 ) -> None:
     operators.scripts["operator-a"] = (calls(wrong), calls(WRITES), calls(("exit", {})))
-    _, row = rolled(make_stage())
+    found = played(operators, shop, WITH_TOOL, tools=True)
     answer = operators.asked[1].messages[-1]
     assert (answer["role"], answer["tool_call_id"]) == ("tool", "c0")
     assert told in str(answer["content"])
-    assert (row.outcome, row.format_errors) == ("solved", 1)
+    assert (found.outcome, found.format_errors) == ("solved", 1)
 
 
 def test_a_model_that_calls_nothing_has_a_format_error(operators: Operators, shop: FakeBackend) -> None:
     operators.scripts["operator-a"] = ("I would now list the files.",)
-    _, row = rolled(make_stage())
-    assert (row.outcome, row.format_errors, shop.sessions[0].commands) == ("format_error", 3, [])
+    found = played(operators, shop, WITH_TOOL, tools=True)
+    assert (found.outcome, found.format_errors, shop.sessions[0].commands) == ("format_error", 3, [])
     assert "calls no tool" in str(operators.asked[1].messages[-1]["content"])
 
 
 def test_panic_gives_its_reason(operators: Operators, shop: FakeBackend) -> None:
     operators.scripts["operator-a"] = (calls(("panic", {"reason": "the disk\nis full"})),)
-    _, row = rolled(make_stage())
-    assert (row.terminal, row.panic_reason) == ("panic", "the disk is full")
+    found = played(operators, shop, WITH_TOOL, tools=True)
+    assert (found.terminal, found.panic_reason) == ("panic", "the disk is full")
 
 
 @pytest.mark.parametrize(

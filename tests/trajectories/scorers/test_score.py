@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,14 +26,9 @@ from tests.factories import called, make_bearer, make_imported, make_trajectory,
 from tests.serving import serving, url_of
 from tests.trajectories.rolling import Operators, make_stage, run_to_end, start
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("bubblewrap")]
 SHORT = "def score(trajectory):\n    return 1 / len(trajectory['steps'])\n"
 LOOKS = "def score(step, trajectory):\n    return 'ls' in str(step['tool_calls'])\n"
-
-
-@pytest.fixture(autouse=True)
-def sandbox(settings: Settings, tmp_path: Path) -> None:
-    settings.SANDBOX, settings.WINNOW_DATA = "bubblewrap", tmp_path
 
 
 @pytest.fixture

@@ -1,22 +1,19 @@
 """`manage.py export`: launch an export, wait for it, and write its files to a folder."""
 
-import hashlib
 import json
 from argparse import ArgumentParser
 from pathlib import Path
 
-from django.core.files.storage import default_storage
 from django.core.management.base import BaseCommand, CommandError
 
-from curation.exports.models import Export, ExportFile
+from curation.exports.files.download import DamagedFile, copy_checked
+from curation.exports.models import Export
 from curation.exports.recipes.recipe import Recipe, read_recipe
 from curation.projects.management.options import project_named, user_named
 from curation.runs.follow import follow
 from curation.runs.launch import launch
 from curation.runs.models import RunState
 from curation.web.problems import Problem
-
-BLOCK = 1024 * 1024
 
 
 class Command(BaseCommand):
@@ -44,20 +41,11 @@ class Command(BaseCommand):
             raise CommandError(f"Run {run.pk} {run.state}: {run.error}")
         for file in Export.objects.get(run=run).files.all():
             (to / file.name).parent.mkdir(exist_ok=True)
-            write_file(file, to / file.name)
+            try:
+                copy_checked(file, to / file.name)
+            except DamagedFile as damaged:
+                raise CommandError(str(damaged)) from None
             self.stdout.write(str(to / file.name))
-
-
-def write_file(file: ExportFile, path: Path) -> None:
-    """Copy an export's file. Raises `CommandError` if its bytes are not those that the export recorded."""
-    digest = hashlib.sha256()
-    with default_storage.open(file.stored_as) as source, path.open("xb") as target:
-        while block := source.read(BLOCK):
-            digest.update(block)
-            target.write(block)
-    if digest.hexdigest() != file.sha256:
-        path.unlink()
-        raise CommandError(f"{file.stored_as} in storage is damaged: its sha256 is not that of the export.")
 
 
 def _recipe(given: str) -> Recipe | str:

@@ -37,7 +37,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     given = document.get("details") or {}
     if not isinstance(given, dict):
         raise RowRefused("details is no object")
-    details = Fields(given, "details.")
+    details = fields.inside("details", "metadata")
     messages: list[Json] = []
     open_calls = 0
     for index, one in enumerate(fields.take("content", "steps")):
@@ -45,7 +45,6 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
         open_calls += len(message.get("tool_calls", ())) - (message["role"] == "tool")
         messages.append(message)
     steps = read_messages(messages, "content", fields)
-    fields.take("details", "metadata")
     tools = _tools(details)
     around = read_surroundings(details)
     session = AgentSession(
@@ -57,9 +56,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
         usage=around.usage,
         metadata=around.metadata | fields.rest(),
     )
-    account = fields.account()
-    account.add(details.account())
-    return DocumentReading([session], account)
+    return DocumentReading([session], fields.account())
 
 
 def _message(one: Json, path: str, fields: Fields, *, answers: bool) -> Json:

@@ -65,8 +65,7 @@ def read(files: Files) -> DocumentReading:
         repeated = (CONFIG, "exception.txt", "verifier/reward.txt", "verifier/reward.json")
         files.became.update(dict.fromkeys(repeated, "ignored: result.json has it"))
     fields = Fields(result, "result.")
-    for name in result:
-        fields.take(name, _BECOMES.get(name, "metadata"))
+    fields.rest(_BECOMES)
     account = fields.account()
     steps = {one.get("step_name"): one for one in result.get("step_results") or []}
     parts = {f"steps/{name}/": name for name in steps} or {"": ""}
@@ -97,15 +96,12 @@ def _session(files: Files, result: Json, folder: str, account: Account) -> Itera
 
 def _placed(session: AgentSession, result: Json, folder: str, step: str) -> AgentSession:
     config = result.get("config") or {}
-    task = (
-        result.get("task_name")
-        or (config.get("task") or {}).get("name")
-        or (config.get("task") or {}).get("path")
-        or ""
-    )
+    task = result.get("task_name") or ""
+    if not task and (given := config.get("task")):
+        task = given.get("name") or given.get("path") or ""
     last = task.rpartition("/")[2]
     info = result.get("agent_info") or {}
-    metadata = {f"result.{name}": value for name, value in result.items() if _is_metadata(name, value)}
+    metadata = {f"result.{name}": value for name, value in result.items() if name not in _BECOMES and value is not None}
     used = result.get("agent_result") or {}
     metadata |= {f"result.agent_result.{name}": used[name] for name in ("metadata", "model_usage") if used.get(name)}
     origin = SessionOrigin(
@@ -129,10 +125,6 @@ def _placed(session: AgentSession, result: Json, folder: str, step: str) -> Agen
             for one in session.subagents
         ],
     )
-
-
-def _is_metadata(name: str, value: Any) -> bool:
-    return name not in _BECOMES and value is not None
 
 
 def _verdict(files: Files, result: Json, folder: str) -> VerifierResult:
@@ -170,7 +162,7 @@ def _outcome(rewards: Mapping[str, float], *, valid: bool, exception: str) -> Se
     if not valid:
         return SessionOutcome.ERROR if exception else SessionOutcome.UNKNOWN
     deciding = [rewards[MAIN]] if MAIN in rewards else rewards.values()
-    return SessionOutcome.SOLVED if all(reward >= 1 for reward in deciding) else SessionOutcome.FAILED
+    return SessionOutcome.of(all(reward >= 1 for reward in deciding))
 
 
 def _usage(result: Json, of_steps: SessionUsage) -> SessionUsage:

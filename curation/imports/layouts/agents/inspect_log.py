@@ -17,6 +17,7 @@ from curation.imports.layouts.session import (
     SessionOutcome,
     SessionUsage,
     VerifierResult,
+    agent_of,
 )
 from curation.imports.sources.rows import RowRefused
 
@@ -93,14 +94,12 @@ def _session(fields: Fields, header: Mapping[str, Any]) -> AgentSession:
     model = (fields.get("output") or {}).get("model") or spec.get("model")
     name, task = str(fields.get("id", "")), str(spec.get("task") or "")
     metadata: Json = {f"eval.{key}": spec[key] for key in ("task", "model", "created", "run_id") if key in spec}
-    for field in fields.left():
-        becomes = fields.take(field, _BECOMES.get(field, "metadata")) if field in _BECOMES else None
-        if becomes is None and field not in _BECOMES and fields.take(field, "metadata") not in (None, {}, []):
-            metadata[field] = fields[field]
+    metadata |= {key: value for key, value in fields.rest(_BECOMES).items() if value not in (None, {}, [])}
+    version = (spec.get("packages") or {}).get("inspect_ai")
     return AgentSession(
         layout=NAME,
         steps=messages.steps,
-        agent=_agent(spec, model, tools),
+        agent=agent_of(spec.get("solver") or AGENT, version, model, tools),
         learned=messages.learned,
         origin=SessionOrigin(
             id=str(fields.get("uuid") or ""),
@@ -113,14 +112,6 @@ def _session(fields: Fields, header: Mapping[str, Any]) -> AgentSession:
         usage=_usage(fields),
         metadata=metadata,
     )
-
-
-def _agent(spec: Json, model: Any, tools: list[Json]) -> Json:
-    agent: Json = {
-        "name": spec.get("solver") or AGENT,
-        "version": (spec.get("packages") or {}).get("inspect_ai") or "unknown",
-    }
-    return agent | ({"model_name": model} if model else {}) | ({"tool_definitions": tools} if tools else {})
 
 
 def _message(entry: Any) -> Any:
@@ -169,7 +160,7 @@ def _verdict(sample: Mapping[str, Any], scores: Json) -> VerifierResult:
     if error:
         outcome = SessionOutcome.ERROR
     elif rewards:
-        outcome = SessionOutcome.SOLVED if all(reward >= 1 for reward in rewards.values()) else SessionOutcome.FAILED
+        outcome = SessionOutcome.of(all(reward >= 1 for reward in rewards.values()))
     else:
         outcome = SessionOutcome.UNKNOWN
     explained = (f"{name}: {score['explanation']}" for name, score in scores.items() if score.get("explanation"))

@@ -11,7 +11,7 @@ from typing import Any
 from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, VerifierResult, repo_of
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome, VerifierResult, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "mini-swe-agent trajectory"
@@ -31,12 +31,11 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     messages = read_messages([entry for entry, _ in entries], "messages", fields)
     for position, (_, extra) in zip(messages.positions, entries, strict=True):
         add_facts(messages.steps[position], _facts(extra))
-    info = _Info(fields)
+    info = fields.inside("info", "metadata")
     instance = str(fields.take("instance_id", "instance_id") or "")
     stats = info.take("model_stats", "usage") or {}
-    model = ((info.value.get("config") or {}).get("model") or {}).get("model_name")
-    agent: Json = {"name": AGENT, "version": str(info.take("mini_version", "agent") or "unknown")}
-    metadata = fields.rest()
+    model = ((info.get("config") or {}).get("model") or {}).get("model_name")
+    version = str(info.take("mini_version", "agent") or "")
     verdict = _verdict(info)
     totals = {"total_cost_usd": stats["instance_cost"]} if "instance_cost" in stats else {}
     times = [extra["timestamp"] for _, extra in entries if isinstance(extra.get("timestamp"), int | float)]
@@ -44,36 +43,14 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     session = AgentSession(
         layout=NAME,
         steps=messages.steps,
-        agent=agent | ({"model_name": model} if model else {}),
+        agent=agent_of(AGENT, version, model),
         learned=messages.learned,
-        origin=SessionOrigin(instance, instance, instance, repo_of(instance), instance),
+        origin=SessionOrigin.of_instance(instance, id=instance),
         verdict=verdict,
         usage=replace(usage_of(messages.steps, totals), seconds=seconds),
-        metadata=metadata | info.rest(),
+        metadata=fields.rest() | info.rest(),
     )
     return DocumentReading([session], fields.account())
-
-
-class _Info:
-    """The fields of `info`, accounted for beside those of the document."""
-
-    def __init__(self, fields: Fields) -> None:
-        self.value: Json = fields.take("info", "metadata") or {}
-        self._fields = fields
-        self._taken: set[str] = set()
-
-    def take(self, name: str, becomes: str) -> Any:
-        if name in self.value:
-            self._fields.became(f"info.{name}", becomes)
-            self._taken.add(name)
-        return self.value.get(name)
-
-    def rest(self) -> Json:
-        """Return what nobody took as metadata."""
-        left = {name: value for name, value in self.value.items() if name not in self._taken}
-        for name in left:
-            self._fields.became(f"info.{name}", "metadata")
-        return left
 
 
 def _entries(given: Any, fields: Fields) -> list[tuple[Json, Json]]:
@@ -108,10 +85,10 @@ def _facts(extra: Json) -> Json:
     return {"timestamp": extra.get("timestamp"), "cost": extra.get("cost"), "usage": used}
 
 
-def _verdict(info: _Info) -> VerifierResult:
+def _verdict(info: Fields) -> VerifierResult:
     """An error that the agent did not handle is one of the machine. Its limits and its format errors are its own."""
     text = info.take("exception_str", "exception")
-    if text is None and "traceback" not in info.value:
+    if text is None and "traceback" not in info:
         return VerifierResult()
-    status = info.value.get("exit_status")
+    status = info.get("exit_status")
     return VerifierResult(SessionOutcome.ERROR, exception=": ".join(str(part) for part in (status, text) if part))

@@ -19,7 +19,7 @@ from curation.imports.layouts.session import (
     SessionOutcome,
     SessionUsage,
     VerifierResult,
-    repo_of,
+    agent_of,
 )
 from curation.imports.sources.rows import RowRefused
 
@@ -94,13 +94,12 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     tested = {name: value for name, value in result.items() if name != "test_output"}
     metadata: Json = {"metadata": about, "test_result": tested, "issue": issue} | fields.rest(_BECOMES)
     model = (about.get("llm_config") or about.get("llm") or {}).get("model")
-    agent = {"name": about.get("agent_class") or AGENT, "version": about.get("openhands_sdk_version") or "unknown"}
     session = conversation.session(
         NAME,
         "history",
         fields,
-        agent=agent | ({"model_name": model} if model else {}),
-        origin=SessionOrigin(instance, instance, instance, repo_of(instance), instance),
+        agent=agent_of(about.get("agent_class") or AGENT, about.get("openhands_sdk_version"), model),
+        origin=SessionOrigin.of_instance(instance, id=instance),
         verdict=_verdict(document, result),
         usage=_usage(metrics),
         metadata={name: value for name, value in metadata.items() if value},
@@ -116,7 +115,7 @@ def read_events(document: Mapping[str, Any]) -> DocumentReading:
     origin = SessionOrigin(id=str(fields.take("id", "id") or ""))
     label = {"positive": True, "negative": False}.get(str(fields.take("polarity", "label")))
     metadata = {name: value for name, value in fields.rest(_PERSONAL).items() if value}
-    agent: Json = {"name": AGENT, "version": str(document.get("version") or "unknown")}
+    agent = agent_of(AGENT, str(document.get("version") or ""))
     session = conversation.session(EVENTS, name, fields, agent=agent, origin=origin, label=label, metadata=metadata)
     return DocumentReading([session], fields.account())
 
@@ -141,12 +140,8 @@ def read_completion(document: Mapping[str, Any]) -> DocumentReading:
     usage = SessionUsage(
         used.get("prompt_tokens"), used.get("completion_tokens"), cost_usd=fields.take("cost", "usage")
     )
-    model = response.get("model")
-    agent = {"name": AGENT, "version": "unknown"} | ({"model_name": model} if model else {})
-    metadata = {name: document[name] for name in fields.left()}
-    for name in fields.left():
-        fields.take(name, "metadata")
-    session = conversation.session(COMPLETION, given, fields, agent=agent, usage=usage, metadata=metadata)
+    agent = agent_of(AGENT, model=response.get("model"))
+    session = conversation.session(COMPLETION, given, fields, agent=agent, usage=usage, metadata=fields.rest())
     return DocumentReading([session], fields.account())
 
 
@@ -331,11 +326,10 @@ def _verdict(document: Mapping[str, Any], result: Json) -> VerifierResult:
     error = str(document.get("error") or "")
     output = str(result.get("test_output") or "")
     if resolved is not None:
-        outcome = SessionOutcome.SOLVED if resolved else SessionOutcome.FAILED
+        outcome = SessionOutcome.of(resolved)
     else:
-        outcome = (
-            SessionOutcome.ERROR if error and not any(own in error for own in _OWN_ERRORS) else SessionOutcome.UNKNOWN
-        )
+        is_error = error and not any(own in error for own in _OWN_ERRORS)
+        outcome = SessionOutcome.ERROR if is_error else SessionOutcome.UNKNOWN
     return VerifierResult(outcome, {} if resolved is None else {"resolved": float(resolved)}, output, error)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from curation.imports.layouts.account import DocumentReading, Fields
+from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.session import (
     AgentSession,
@@ -15,10 +16,9 @@ from curation.imports.layouts.session import (
     SessionOutcome,
     SessionUsage,
     VerifierResult,
-    repo_of,
+    agent_of,
 )
 from curation.imports.sources.rows import RowRefused
-from curation.web.text.storable import parse_inner
 
 NAME = "SWE-agent trajectory"
 AGENT = "SWE-agent"
@@ -26,9 +26,11 @@ AGENT = "SWE-agent"
 CHOSEN = "chosen"
 # Ways to end that are not the agent's own. Limits of cost, context and time are.
 _ERRORS = ("exit_environment_error", "exit_api", "exit_error")
-_IGNORED = {
-    "trajectory": "ignored: the history has its steps",
-    **{f"info.edited_files{lines}": "ignored: an excerpt of the patch's files" for lines in (30, 50, 70)},
+_BECOMES = {"trajectory": "ignored: the history has its steps"}
+_OF_INFO = {
+    **{f"edited_files{lines}": "ignored: an excerpt of the patch's files" for lines in (30, 50, 70)},
+    "model_stats": "usage",
+    "swe_agent_version": "agent",
 }
 # Fields of a message beside its role and content.
 _REPEATED = {
@@ -78,31 +80,24 @@ def _session(
     for position, entry in zip(messages.positions, history, strict=True):
         if entry.get("is_demo"):
             messages.steps[position]["is_copied_context"] = True
-    info: Json = document.get("info") or {}
+    info = fields.inside("info", "metadata")
     stats = info.get("model_stats") or {}
     config = _object(fields.take("replay_config", "metadata"))
     agent = config.get("agent") or {}
     problem = config.get("problem_statement") or {}
     instance = str(problem.get("id") or "")
-    version = info.get("swe_agent_version") or "unknown"
+    version = str(info.get("swe_agent_version") or "")
     model = (agent.get("model") or {}).get("name")
     metadata = {} if number is None else {CHOSEN: is_chosen}
-    metadata |= fields.rest(_IGNORED | {"info": "metadata"})
-    for name, value in info.items():
-        becomes = _IGNORED.get(f"info.{name}") or {"model_stats": "usage", "swe_agent_version": "agent"}.get(
-            name, "metadata"
-        )
-        fields.became(f"info.{name}", becomes)
-        if becomes == "metadata":
-            metadata[name] = value
+    metadata |= fields.rest(_BECOMES) | info.rest(_OF_INFO)
     status = str(info.get("exit_status") or "")
     failed = status in _ERRORS
     return AgentSession(
         layout=NAME,
         steps=messages.steps,
-        agent={"name": AGENT, "version": str(version)} | ({"model_name": model} if model else {}),
+        agent=agent_of(AGENT, version, model),
         learned=messages.learned,
-        origin=SessionOrigin("", instance, instance, repo_of(instance), instance, number),
+        origin=SessionOrigin.of_instance(instance, number),
         verdict=VerifierResult(
             SessionOutcome.ERROR if failed else SessionOutcome.UNKNOWN, exception=status if failed else ""
         ),
@@ -128,9 +123,5 @@ def _message(entry: Any, index: int, fields: Fields) -> Json:
 
 def _object(value: Any) -> Json:
     """Return an object, which may be JSON text."""
-    if isinstance(value, str):
-        try:
-            value = parse_inner(value)
-        except ValueError:
-            return {}
-    return value if isinstance(value, dict) else {}
+    found = decoded(value)
+    return found if isinstance(found, dict) else {}

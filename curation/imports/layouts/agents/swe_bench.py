@@ -32,7 +32,7 @@ def read_outcomes(value: Any) -> dict[str, SessionOutcome]:
             found.setdefault(str(instance), outcome)
     for instance, report in value.items():
         if isinstance(report, Mapping) and isinstance(report.get("resolved"), bool):
-            found.setdefault(instance, SessionOutcome.SOLVED if report["resolved"] else SessionOutcome.FAILED)
+            found.setdefault(instance, SessionOutcome.of(report["resolved"]))
     return found
 
 

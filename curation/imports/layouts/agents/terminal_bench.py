@@ -67,9 +67,7 @@ def read(files: Files, run: Json, logged: Collection[AgentSession]) -> DocumentR
     are of other layouts. Raises `RowRefused`."""
     result = files.object(RESULT, f"{NAME}: result") or {}
     fields = Fields(result, "results.")
-    metadata = {name: value for name, value in result.items() if name not in _BECOMES and value not in (None, {}, [])}
-    for name in result:
-        fields.take(name, _BECOMES.get(name, "metadata"))
+    metadata = {name: value for name, value in fields.rest(_BECOMES).items() if value not in (None, {}, [])}
     account = fields.account()
     for name in run:
         account.count(f"{RUN}/{name}", "agent" if name in ("agent_name", "model_name") else IGNORED)
@@ -115,13 +113,8 @@ def _verdict(files: Files, result: Mapping[str, object]) -> VerifierResult:
     exception = "" if failure in _NO_FAILURE else str(failure)
     if not isinstance(resolved, bool):
         return VerifierResult(SessionOutcome.ERROR if exception else SessionOutcome.UNKNOWN, {}, output, exception)
-    outcome = (
-        SessionOutcome.SOLVED
-        if resolved
-        else SessionOutcome.ERROR
-        if exception in _OF_MACHINE
-        else SessionOutcome.FAILED
-    )
+    is_error = exception in _OF_MACHINE and not resolved
+    outcome = SessionOutcome.ERROR if is_error else SessionOutcome.of(resolved)
     return VerifierResult(outcome, {"resolved": float(resolved)}, output, exception)
 
 

@@ -19,6 +19,7 @@ from curation.imports.layouts.session import (
     SessionOutcome,
     SessionUsage,
     VerifierResult,
+    agent_of,
 )
 from curation.imports.sources.rows import RowRefused
 from judging.traces.generation import Generation, parsed
@@ -48,10 +49,7 @@ _OUTPUT_TOKENS = (
 )
 # Names of attributes are read to this depth; deeper values are part of them.
 _DEPTH = 2
-
-
-def fits(document: Mapping[str, Any]) -> bool:
-    return is_trace(document)
+fits = is_trace
 
 
 def read(document: Mapping[str, Any]) -> DocumentReading:
@@ -156,13 +154,10 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
     models = [model for one in attributes if (model := _first(one, *_MODELS))]
     span = spans.get(conversation.agent)
     name = (span and (_first(span.attributes, "gen_ai.agent.name", "agent.name") or span.name)) or NAME
-    agent: Json = {"name": str(name), "version": "unknown"}
-    agent |= {"model_name": str(models[-1])} if models else {}
-    agent |= {"tool_definitions": tools} if tools else {}
     return AgentSession(
         layout=NAME,
         steps=read.steps,
-        agent=agent,
+        agent=agent_of(str(name), model=str(models[-1]) if models else "", tools=tools),
         learned=read.learned,
         usage=SessionUsage(
             _total(attributes, *_INPUT_TOKENS),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from curation.imports.layouts.account import Account, DocumentReading, Fields
 from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Aider history"
@@ -55,11 +55,10 @@ def _session(messages: Sequence[Json], told: str, fields: Fields, time: str = ""
     for position, message in zip(read.positions, messages, strict=True):
         add_facts(read.steps[position], message)
     model, version = _MODEL.search(told), _VERSION.search(told)
-    agent: Json = {"name": AGENT, "version": version[1] if version else "unknown"}
     return AgentSession(
         layout=NAME,
         steps=read.steps,
-        agent=agent | ({"model_name": model[1]} if model else {}),
+        agent=agent_of(AGENT, version[1] if version else "", model[1] if model else ""),
         origin=SessionOrigin(id=time),
         usage=usage_of(read.steps),
         metadata={"started_at": time} if time else {},

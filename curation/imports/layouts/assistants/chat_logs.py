@@ -7,7 +7,7 @@ import orjson
 
 from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage, VerifierResult
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage, VerifierResult, agent_of
 from curation.imports.sources.rows import RowRefused
 
 GEMINI, OPENCODE = "Gemini CLI session", "opencode session"
@@ -168,8 +168,9 @@ def _reading(
 ) -> DocumentReading:
     read = read_messages(messages, "messages", fields)
     metadata = rest.pop("metadata", {}) | fields.rest()
-    named = {"name": agent, "version": "unknown"} | ({"model_name": model} if model else {})
-    session = AgentSession(layout=layout, steps=read.steps, agent=named, metadata=metadata, **rest)
+    session = AgentSession(
+        layout=layout, steps=read.steps, agent=agent_of(agent, model=model), metadata=metadata, **rest
+    )
     return DocumentReading([session], fields.account())
 
 

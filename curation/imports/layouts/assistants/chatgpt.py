@@ -1,15 +1,15 @@
 """Conversations that ChatGPT exports: a tree of messages, of which the branch that ends at `current_node` was shown."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from curation.imports.layouts.account import EMPTY, IGNORED, DocumentReading, Fields
-from curation.imports.layouts.branch import branch_to
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
 from curation.imports.sources.rows import RowRefused
 
+N = TypeVar("N")
 NAME = "ChatGPT conversation"
 # Other files of an export, also of one of Claude, beside the one or several with its conversations.
 BESIDE = frozenset(
@@ -83,7 +83,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     session = AgentSession(
         layout=NAME,
         steps=found.steps,
-        agent={"name": "chatgpt", "version": "unknown"} | ({"model_name": str(model)} if model else {}),
+        agent=agent_of("chatgpt", model=str(model)),
         origin=SessionOrigin(id=str(identifier)),
         metadata=fields.rest(),
     )
@@ -100,13 +100,23 @@ def _branch(nodes: Mapping[str, Any], last: Any) -> list[str]:
     return branch_to(nodes, last, lambda node: node.get("parent"))
 
 
+def branch_to(nodes: Mapping[str, N], last: object, parent_of: Callable[[N], object]) -> list[str]:
+    """Return the names of the nodes of a tree from the root to `last`, which a person saw last. Raises `RowRefused` for
+    a circle."""
+    above: dict[str, None] = {}
+    while isinstance(last, str) and last in nodes:
+        if last in above:
+            raise RowRefused(f"the messages are no tree: {last[:60]} is above itself")
+        above[last] = None
+        last = parent_of(nodes[last])
+    return [*reversed(above)]
+
+
 def _message(given: Json, path: str, fields: Fields) -> Json | None:
     """Return a message in OpenAI's form, or None for one that has nothing."""
     author, content = given.get("author") or {}, given.get("content") or {}
     role, kind = author.get("role"), content.get("content_type")
-    for name, value in given.items():
-        if name not in _KEPT and value not in EMPTY:
-            fields.became(f"mapping[].message.{name}", IGNORED)
+    fields.ignore_rest(given, _KEPT, "mapping[].message")
     about = (given.get("metadata") or {}).get("user_context_message_data")
     if kind == "thoughts":
         thoughts = [f"{one.get('summary') or ''}\n{one.get('content') or ''}".strip() for one in content["thoughts"]]
@@ -116,9 +126,7 @@ def _message(given: Json, path: str, fields: Fields) -> Json | None:
         return None
     if kind not in _TEXTS:
         raise RowRefused(f"{path} has the content {kind!r}, which is not known"[:300])
-    for name, value in content.items():
-        if name not in (*_TEXTS[kind], "content_type", "language", "parts") and value not in EMPTY:
-            fields.became(f"mapping[].message.content.{name}", IGNORED)
+    fields.ignore_rest(content, (*_TEXTS[kind], "content_type", "language", "parts"), "mapping[].message.content")
     if "parts" in _TEXTS[kind]:
         parts = [found for part in content.get("parts") or [] if (found := _part(part, path, fields)) is not None]
         texts = [part["text"] for part in parts if part["type"] == "text"]

@@ -11,7 +11,7 @@ from typing import Any
 from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.metrics import add_facts, model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Claude Code log"
@@ -123,13 +123,12 @@ def _session(lines: Sequence[Json], fields: Fields) -> AgentSession:
     for position, entry in zip(messages.positions, entries.values(), strict=True):
         if position >= 0:
             add_facts(messages.steps[position], entry)
-    version = about.get("version") or about.get("claude_code_version") or "unknown"
+    version = about.get("version") or about.get("claude_code_version")
     usage = usage_of(messages.steps, totals)
-    model = model_of(messages.steps) or ({"model_name": about["model"]} if about.get("model") else {})
     return AgentSession(
         layout=NAME,
         steps=messages.steps,
-        agent={"name": AGENT, "version": str(version)} | model,
+        agent=agent_of(AGENT, str(version or ""), model_of(messages.steps) or about.get("model")),
         origin=SessionOrigin(id=str(about.get("sessionId") or about.get("session_id") or "")),
         verdict=VerifierResult(exception=exception),
         usage=usage if seconds is None else replace(usage, seconds=seconds),

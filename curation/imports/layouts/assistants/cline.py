@@ -9,7 +9,7 @@ from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
 from curation.imports.layouts.files import Files
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Cline task"
@@ -48,7 +48,7 @@ def read(files: Files) -> DocumentReading:
             AgentSession(
                 layout=NAME,
                 steps=messages.steps,
-                agent={"name": "cline", "version": "unknown"} | ({"model_name": str(model)} if model else {}),
+                agent=agent_of("cline", model=str(model or "")),
                 origin=SessionOrigin(id=files.root.rstrip("/").rpartition("/")[2]),
                 usage=usage_of(messages.steps, totals),
                 metadata=fields.rest(),

@@ -8,7 +8,7 @@ from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.metrics import add_facts, metrics_of, model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Codex log"
@@ -158,11 +158,10 @@ class _Log:
                 add_facts(messages.steps[position], facts)
         about = self.about
         tools = read_tools(about.get("dynamic_tools"), "session_meta.dynamic_tools")
-        agent = {"name": AGENT, "version": str(about.get("cli_version") or "unknown")} | model_of(messages.steps)
         return AgentSession(
             layout=NAME,
             steps=messages.steps,
-            agent=agent | ({"tool_definitions": tools} if tools else {}),
+            agent=agent_of(AGENT, str(about.get("cli_version") or ""), model_of(messages.steps), tools),
             origin=SessionOrigin(id=str(about.get("id") or "")),
             verdict=VerifierResult(exception=self.exception),
             usage=usage_of(messages.steps, self.totals),

@@ -7,11 +7,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from curation.imports.layouts.account import EMPTY, IGNORED, DocumentReading, Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.messages.read import listed, read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Goose session"
@@ -46,9 +46,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
         if about.get("agentVisible") is False:
             fields.became("conversation[].role", _HIDDEN)
             continue
-        for name in one.keys() - {"role", "content", "created", "metadata"}:
-            if one[name] not in EMPTY:
-                fields.became(f"conversation.{index}.{name}", IGNORED)
+        fields.ignore_rest(one, ("role", "content", "created", "metadata"), f"conversation.{index}")
         messages.append({"role": one.get("role"), "content": one.get("content"), "created": one.get("created")})
     found = read_messages(messages, "conversation", fields)
     totals: Json = {}
@@ -61,7 +59,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     session = AgentSession(
         layout=NAME,
         steps=found.steps,
-        agent={"name": "goose", "version": "unknown"} | ({"model_name": str(model)} if model else {}),
+        agent=agent_of("goose", model=str(model or "")),
         origin=SessionOrigin(id=identifier),
         usage=usage_of(found.steps, totals),
         metadata=fields.rest(),

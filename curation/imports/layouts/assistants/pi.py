@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
-from curation.imports.layouts.branch import branch_to
+from curation.imports.layouts.assistants.chatgpt import branch_to
 from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, agent_of
 from curation.imports.sources.rows import RowRefused
 
 NAME = "Pi session"
@@ -53,7 +53,7 @@ def read(lines: Sequence[Json]) -> DocumentReading:
     session = AgentSession(
         layout=NAME,
         steps=found.steps,
-        agent={"name": "pi", "version": "unknown"} | model_of(found.steps),
+        agent=agent_of("pi", model=model_of(found.steps)),
         origin=SessionOrigin(id=str(fields.take("id", "id"))),
         usage=usage_of(found.steps),
         metadata=fields.rest(),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from curation.imports.layouts.session import Json, SessionUsage, Step
+from curation.imports.layouts.session import NO_USAGE, Json, SessionUsage, Step
 
 # The fields of messages, in the forms of OpenAI, Anthropic, LangChain, AutoGen, Cline, Gemini CLI and others.
 TIMES = ("timestamp", "created_at", "createdAt", "created", "create_time", "ts", "time")
@@ -84,27 +84,29 @@ def _first(values: Mapping[str, Any], names: Sequence[str], kind: type) -> Any:
 
 def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> SessionUsage:
     """Return the usage of a run: of its totals in ATIF's names, or else of its steps."""
-    metrics = [step.get("metrics") or {} for step in steps]
+    metrics = [step["metrics"] for step in steps if step.get("metrics")]
 
     def total(name: str) -> Any:
         each = [one[name] for one in metrics if one.get(name) is not None]
         return (totals or {}).get(f"total_{name}", sum(each) if each else None)
 
+    seconds = _seconds(steps)
+    if not metrics and not totals:
+        return NO_USAGE if seconds is None else SessionUsage(seconds=seconds)
     return SessionUsage(
-        total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"), _seconds(steps)
+        total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"), seconds
     )
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
     """Return the seconds between the first step and the last one."""
-    stamps = [step["timestamp"].replace("Z", "+00:00") for step in steps if step.get("timestamp")]
-    times = [datetime.fromisoformat(stamp) for stamp in stamps]
+    stamps = [step["timestamp"] for step in steps if step.get("timestamp")]
+    times = [datetime.fromisoformat(stamp.replace("Z", "+00:00")) for stamp in stamps]
     if len(times) < 2 or len({time.tzinfo is None for time in times}) > 1:
         return None
     return (max(times) - min(times)).total_seconds()
 
 
-def model_of(steps: Sequence[Step]) -> Json:
-    """Return the model of the last answer that names one, as a field of an agent."""
-    models = [step["model_name"] for step in steps if step.get("model_name")]
-    return {"model_name": models[-1]} if models else {}
+def model_of(steps: Sequence[Step]) -> str:
+    """Return the model of the last answer that names one, or an empty text."""
+    return next((step["model_name"] for step in reversed(steps) if step.get("model_name")), "")

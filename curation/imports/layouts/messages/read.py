@@ -155,7 +155,10 @@ class _Reader:
             if role == "ignored":
                 self._fields.became(path, IGNORED)
                 return
-            _ADD[role](self, entry, path, mark)
+            if role in ("system", "user"):
+                self._add_said(role, entry, path, mark)
+            else:
+                _ADD[role](self, entry, path, mark)
         if not _KNOWN.issuperset(entry):
             self._account_for_rest(entry, path)
 
@@ -200,16 +203,10 @@ class _Reader:
             raise RowRefused(f"{path} has the role {word!r}; known are {', '.join(self._roles)}"[:300])
         return role
 
-    def _add_system(self, entry: Entry, path: str, mark: bool | None) -> None:
+    def _add_said(self, source: str, entry: Entry, path: str, mark: bool | None) -> None:
         given = self._given(entry)
-        if given in (None, "", "None") and entry.get("system_prompt"):  # rows of SWE-agent
+        if source == "system" and given in (None, "", "None") and entry.get("system_prompt"):  # rows of SWE-agent
             given = entry["system_prompt"]
-        self._add_said("system", given, entry, path, mark)
-
-    def _add_user(self, entry: Entry, path: str, mark: bool | None) -> None:
-        self._add_said("user", self._given(entry), entry, path, mark)
-
-    def _add_said(self, source: str, given: Any, entry: Entry, path: str, mark: bool | None) -> None:
         _refuse_trained(mark, path)
         if isinstance(given, str):
             if not self._add_results(given):
@@ -384,8 +381,6 @@ def _name(entry: Entry) -> Json | None:
 
 
 _ADD = {
-    "system": _Reader._add_system,
-    "user": _Reader._add_user,
     "agent": _Reader._add_agent,
     "call": _Reader._add_call,
     "tool": _Reader._add_tool,

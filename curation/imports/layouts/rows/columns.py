@@ -7,12 +7,12 @@ Messages may only name the images of a column, by parts without data or by a wor
 import base64
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import EMPTY, IGNORED, Fields
+from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.images import image_type
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import Messages, read_messages
@@ -37,8 +37,8 @@ class RowColumns:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def present(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if name in self._names]
+    def present(self, names: Collection[str]) -> list[str]:
+        return [] if self._names.keys().isdisjoint(names) else [name for name in names if name in self._names]
 
     def get(self, name: str) -> Any:
         """Return a value, with JSON text of messages decoded."""
@@ -61,12 +61,6 @@ class RowColumns:
             return self.messages([{"role": "assistant", "content": "", "tool_calls": calls}], path)
         return self.messages([{"role": "assistant", "content": flat(given)}], path)
 
-    def ignore_rest(self, inner: Mapping[str, Any], known: Iterable[str], path: str) -> None:
-        """Account for the fields of an object in a column that nothing is read from."""
-        for name in inner.keys() - set(known):
-            if inner[name] not in EMPTY:
-                self.fields.became(f"{path}.{name}", IGNORED)
-
 
 def _calls(given: Any) -> list[Any]:
     """Return the calls of a column that has nothing else, which may be JSON text."""
@@ -77,7 +71,7 @@ def _calls(given: Any) -> list[Any]:
 
 
 def is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and not _MARKS.isdisjoint(value)
+    return isinstance(value, dict) and not _MARKS.isdisjoint(value)
 
 
 _MARKS = frozenset(("role", "from", "sender", "author", "type", "lc"))

@@ -35,7 +35,7 @@ def unfold(applied: Applied) -> None:
     and for an answer without its request."""
     row = applied.row
     _read_template(applied)
-    answer = next((name for name in _ANSWERS if answers_in(row.get(name))), "")
+    answer = _answer_of(row)
     if any(row.get(name) not in EMPTY for name in (*CONVERSATIONS, "contents")):
         _complete(applied, answer)
         return
@@ -76,14 +76,13 @@ def _read_template(applied: Applied) -> None:
 def _complete(applied: Applied, answer: str) -> None:
     """Add the answer that a logged call has beside its messages."""
     row = applied.row
-    asked = row.get("messages")
+    name = answer or next((one for one in _TEXTS if isinstance(row.get(one), str) and row[one]), "")
+    asked = row.get("messages") if name else None
     if not isinstance(asked, list) or not asked or not all(map(is_message, asked)) or _is_answer(asked[-1]):
         return
-    name = answer or next((one for one in _TEXTS if isinstance(row.get(one), str) and row[one]), "")
-    if name:
-        given = row.pop(name)
-        row["messages"] = [*asked, *(answers_in(given) if answer else [{"role": "assistant", "content": given}])]
-        applied.account.count(name, "steps")
+    given = row.pop(name)
+    row["messages"] = [*asked, *(answers_in(given) if answer else [{"role": "assistant", "content": given}])]
+    applied.account.count(name, "steps")
 
 
 def _question_inside(value: Any) -> str:
@@ -100,7 +99,7 @@ def _lift(applied: Applied, request: str, answer: str) -> None:
     """Make the fields of a request columns, with the answer after its messages."""
     row = applied.row
     _spread(applied, request, row.pop(request))
-    answer = answer or next((name for name in _ANSWERS if answers_in(row.get(name))), "")
+    answer = answer or _answer_of(row)
     question = next(name for name in _QUESTIONS if isinstance(row.get(name), list))
     asked = row.pop(question)
     if len(asked) == 1 and isinstance(asked[0], list):  # LangSmith has a list for each prompt of a batch
@@ -156,6 +155,10 @@ def _act(applied: Applied, column: str) -> None:
         if act.get("observation"):
             messages.append({"role": "tool", "content": act["observation"]})
     _move(applied, column, messages)
+
+
+def _answer_of(row: Json) -> str:
+    return next((name for name in _ANSWERS if name in row and answers_in(row[name])), "")
 
 
 def answers_in(value: Any) -> list[Any]:

@@ -184,7 +184,7 @@ def outcome_of(value: Any) -> SessionOutcome | None:
             return said
         value = float(value) if is_number_as_text(value) else truth_as_text(value)
     if isinstance(value, bool | int | float) and value in (0, 1):
-        return SessionOutcome.SOLVED if value else SessionOutcome.FAILED
+        return SessionOutcome.of(value)
     return None
 
 

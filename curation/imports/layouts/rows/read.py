@@ -157,16 +157,17 @@ def _read(columns: RowColumns, metadata: Json) -> AgentSession:
     judged = _JUDGED if is_duel else _OWN if columns.fields.keys() >= OWN else ()
     metadata = metadata | {name: columns.take(name, name) for name in columns.present(judged)}
     around = read_surroundings(columns.fields)
+    model = model_of(found.steps)
     return AgentSession(
         layout=found.layout,
         steps=_numbered(found.steps, 1),
-        agent=model_of(found.steps) | around.agent | ({"tool_definitions": tools} if tools else {}),
+        agent=({"model_name": model} if model else {}) | around.agent | ({"tool_definitions": tools} if tools else {}),
         learned=found.learned,
         endings=[Continuation(one.side, _numbered(one.steps, len(found.steps) + 1)) for one in endings],
         label=label,
         origin=around.origin,
         verdict=around.verdict,
-        usage=replace(usage_of(found.steps), **around.usage.known()),
+        usage=replace(usage_of(found.steps), **used) if (used := around.usage.known()) else usage_of(found.steps),
         metadata=around.metadata | metadata,
     )
 
@@ -188,7 +189,7 @@ def _before(columns: RowColumns, name: str) -> _Conversation:
     more: Sequence[str] = ()
     if isinstance(nested, Mapping) and "messages" in nested:  # OpenAI's preferences
         columns.take("input", "steps")
-        columns.ignore_rest(nested, ("messages", "tools"), "input")
+        columns.fields.ignore_rest(nested, ("messages", "tools"), "input")
         layout, read = CHAT, columns.messages(nested["messages"], "input.messages")
     elif name:
         layout = (_CONVERSATIONS | _LISTS)[name]

@@ -1,13 +1,21 @@
 """What a row says about its messages: where they come from, how the run ended, and which agent and model ran."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from curation.imports.layouts.account import EMPTY, Fields
 from curation.imports.layouts.rows.columns import inside, is_number_as_text, truth_as_text
 from curation.imports.layouts.rows.mapping import OUTCOME_WORDS, REWARD, outcome_of
-from curation.imports.layouts.session import Json, SessionOrigin, SessionOutcome, SessionUsage, VerifierResult, repo_of
+from curation.imports.layouts.session import (
+    NO_USAGE,
+    NO_VERDICT,
+    Json,
+    SessionOrigin,
+    SessionOutcome,
+    SessionUsage,
+    VerifierResult,
+    repo_of,
+)
 from curation.imports.sources.rows import RowRefused
 
 LONGEST_NAME = 200
@@ -38,8 +46,7 @@ _ANSWERED = ("total_output_tokens", "output_tokens", "total_completion_tokens", 
 _SECONDS = ("duration_seconds", "total_time", "elapsed_seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     agent: Json
     origin: SessionOrigin
     verdict: VerifierResult
@@ -55,7 +62,7 @@ def read_surroundings(fields: Fields) -> Surroundings:
     left = _Left(fields)
     if left.is_empty:
         repo = name_of(fields, "repo") or repo_of(instance_id)
-        return Surroundings({}, SessionOrigin(instance_id=instance_id, repo=repo), VerifierResult(), SessionUsage(), {})
+        return Surroundings({}, SessionOrigin(instance_id=instance_id, repo=repo), NO_VERDICT, NO_USAGE, {})
     origin = SessionOrigin(
         id=left.name(_IDS, "id"),
         # `task` of verifiers is an environment, of which `example_id` is one task.
@@ -181,7 +188,7 @@ class _Left:
         for column in self.find(_SOLVED, lambda value: _truth(value) is not None):
             rewards[column] = float(bool(_truth(self.take(column, f"reward.{column}"))))
             if outcome is SessionOutcome.UNKNOWN:
-                outcome = SessionOutcome.SOLVED if rewards[column] else SessionOutcome.FAILED
+                outcome = SessionOutcome.of(rewards[column])
         columns = (*_REWARDS, *(column for column in self._values if column.startswith(REWARD)))
         for column in self.find(columns, _is_number):
             name = column.removeprefix(REWARD)
@@ -193,11 +200,11 @@ class _Left:
         rewards |= self._listed()
         rewards |= self._nested(rewards)
         if outcome is SessionOutcome.UNKNOWN and (told := next(filter(rewards.__contains__, _SOLVED), "")):
-            outcome = SessionOutcome.SOLVED if rewards[told] else SessionOutcome.FAILED
+            outcome = SessionOutcome.of(rewards[told])
         # Only a whole reward says how a run ended: what part of one is enough differs between tasks.
         whole = rewards.get("reward", rewards.get("final_reward"))
         if outcome is SessionOutcome.UNKNOWN and whole in (0.0, 1.0):
-            outcome = SessionOutcome.SOLVED if whole else SessionOutcome.FAILED
+            outcome = SessionOutcome.of(whole)
         outputs = self.find(_OUTPUTS, lambda value: isinstance(value, str))
         output = self.take(outputs[0], "verifier output") if outputs else ""
         return VerifierResult(outcome, rewards, output, self._exception())

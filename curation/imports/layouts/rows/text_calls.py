@@ -19,6 +19,7 @@ FIELD = "(tools in the system message)"
 # A list of functions may begin at these places of a text; no more are tried.
 _BEGINS = re.compile(r'[\[{]\s*[\[{]?\s*"(?:name|type|function|description|parameters)"\s*:')
 _MOST_TRIED = 200
+_READER = json.JSONDecoder()
 _SCHEMAS = frozenset(("parameters", "input_schema", "inputSchema", "function"))
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 
@@ -74,11 +75,11 @@ def with_written_calls(steps: Sequence[Step], names: Collection[str], path: str,
 
 def _json_in(text: str) -> Iterator[Any]:
     """Yield the lists and objects of JSON in a text, one after the other."""
-    end, read = 0, json.JSONDecoder().raw_decode
+    end = 0
     for place in islice(_BEGINS.finditer(text), _MOST_TRIED):
         if place.start() >= end:
             try:
-                value, end = read(text, place.start())
+                value, end = _READER.raw_decode(text, place.start())
             except (ValueError, RecursionError):
                 continue
             yield value

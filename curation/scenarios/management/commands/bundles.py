@@ -12,7 +12,7 @@ from curation.projects.models import Project
 from curation.scenarios.bundles.files import BundleFile, files_of, read_bundles, write_folder
 from curation.scenarios.bundles.harbor import Document, parse_scenario
 from curation.scenarios.bundles.harbor_dataset import HarborDataset
-from curation.scenarios.bundles.upsert import upsert_bundles
+from curation.scenarios.bundles.save import upsert_bundles
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.models import Scenario
 from curation.scenarios.taxonomy.axes import Taxonomy, taxonomy_of

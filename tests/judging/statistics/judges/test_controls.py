@@ -8,7 +8,9 @@ from judging.controls import ControlKind
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
 from judging.statistics.judges.controls import ControlDuel, cohens_kappa, control_figures
+from judging.statistics.judges.pairs import pairs_of
 from judging.statistics.judges.readings import JudgedDuel
+from judging.statistics.judges.trials import TrialReading, trial
 
 PANEL = ["a"]
 
@@ -124,3 +126,72 @@ def test_kappa_of_one_value_or_of_nothing_is_unknown() -> None:
     assert cohens_kappa([1, 0, 1, 0], [0, 1, 0, 1]).kappa == -1.0
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         cohens_kappa([1, 0], [1])
+
+
+THREE = ("a", "b", "c")
+
+
+def read_together(rng: np.random.Generator, duels: int, *, shared: float = 0.0) -> list[tuple[str, dict[str, bool]]]:
+    """Judges that are right in nine of ten, or in six of ten of the hard kind; in a share of the duels `b` repeats
+    what `a` said, right or wrong."""
+    kinds = rng.choice(["fault", "people"], duels)
+    chance = np.where(kinds == "fault", 0.9, 0.6)
+    right = {judge: rng.random(duels) < chance for judge in THREE}
+    right["b"] = np.where(rng.random(duels) < shared, right["a"], right["b"])
+    return [(str(kinds[n]), {judge: bool(right[judge][n]) for judge in THREE}) for n in range(duels)]
+
+
+def test_two_judges_that_are_wrong_on_the_same_duels_are_a_pair() -> None:
+    wrong = {"a": {0, 1, 2, 3}, "b": {0, 1, 2, 3}, "c": {9, 12}}
+    duels = [("fault", {judge: n not in wrong[judge] for judge in THREE}) for n in range(15)]
+    (pair,) = pairs_of(duels, THREE)
+    assert (pair.judges, pair.both, pair.duels) == (("a", "b"), 4, 15)
+    # By the other judge, in 13 duels it is right and in 2 wrong: all four of them are among the 13.
+    assert pair.p == pytest.approx(3 * stats.hypergeom.sf(3, 13, 4, 4))
+    assert pair.expected == pytest.approx(16 / 13)
+
+
+def test_duels_that_are_hard_for_all_make_no_pair() -> None:
+    duels = [("fault", dict.fromkeys(THREE, n >= 5)) for n in range(20)]
+    assert pairs_of(duels, THREE) == ()
+
+
+@pytest.mark.parametrize("duels", [30, 100])
+def test_sound_judges_are_named_in_at_most_one_of_twenty_panels(duels: int) -> None:
+    rng = np.random.default_rng(duels)
+    assert sum(bool(pairs_of(read_together(rng, duels), THREE)) for _ in range(200)) <= 10
+
+
+def test_judges_that_read_together_are_named_at_a_hundred_controls() -> None:
+    rng = np.random.default_rng(1)
+    named = [[pair.judges for pair in pairs_of(read_together(rng, 100, shared=0.8), THREE)] for _ in range(40)]
+    assert sum(("a", "b") in each for each in named) >= 36
+
+
+def test_both_texts_are_compared_on_the_duels_that_parsed_under_both() -> None:
+    """The first text is right in 10 of 20, the second in 18; a duel that one of them did not parse is in neither."""
+    readings = [TrialReading(f"task-{n}", 1, 1 if n % 2 else -1, 1 if n > 1 else -1) for n in range(20)]
+    found = trial([*readings, TrialReading("task-x", 1, 1, None), TrialReading("task-y", -1, None, -1)])
+    assert (found.known, found.before.n, found.after.n) == (22, 20, 20)
+    assert (found.before.accuracy, found.after.accuracy) == (0.5, 0.9)
+    assert found.change is not None and found.change.delta == pytest.approx(0.4)
+    assert found.change.interval.low > 0 and found.change.p < 0.05
+    assert found.after.interval.low < 0.9 < found.after.interval.high
+
+
+def test_kappa_is_beyond_chance() -> None:
+    """A judge that always prefers the challenger, where people do in half of the duels, has κ 0."""
+    found = trial([TrialReading(f"task-{n}", 1 if n % 2 else -1, 1, 1 if n % 2 else -1) for n in range(20)])
+    assert (found.before.kappa.kappa, found.after.kappa.kappa) == (0.0, 1.0)
+
+
+def test_duels_of_one_task_say_less_than_duels_of_many() -> None:
+    many = trial([TrialReading(f"task-{n}", 1, 1, 1 if n < 15 else -1) for n in range(20)])
+    one = trial([TrialReading(f"task-{n // 5}", 1, 1, 1 if n < 15 else -1) for n in range(20)])
+    assert many.after.accuracy == one.after.accuracy
+    assert one.after.interval.low < many.after.interval.low
+
+
+def test_nothing_known_says_nothing() -> None:
+    found = trial([])
+    assert (found.known, found.before.accuracy, found.change) == (0, None, None)

@@ -1,1 +1,0 @@
-"""An evaluation's conclusion about each model, its result file, and experiments that train on an export."""

@@ -1,1 +1,0 @@
-"""The questions of a project, on the settings tab *Labels* and by REST."""

@@ -1,1 +1,0 @@
-"""The flags of a project as a list to work on."""

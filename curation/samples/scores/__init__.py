@@ -1,1 +1,0 @@
-"""How scoring stages write samples, and the order of the queue."""
