@@ -1,6 +1,6 @@
 # Winnow: one image. Without a command a container is the whole product; a command makes it web, a worker or beat.
 #
-# BASE needs python3 (3.11 to 3.13) with venv and pip, nothing else; Debian's own python3 does. `make pin-images` looks
+# BASE needs python3 (3.11 to 3.14) with venv and pip, nothing else; Debian's own python3 does. `make pin-images` looks
 # its digest up again.
 # With a private certificate authority: a BASE that has its bundle, and --build-arg PIP_CERT=/path/in/the/base.
 # Plain Dockerfile syntax: it builds without BuildKit and fetches no syntax image.

@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 # The first Python on the PATH that is new enough; `make demo PYTHON=/path/to/python3.12` chooses another.
-PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo "$$name"; exit; fi; done)
 # --no-deps: the requirements are complete, without declared packages that are not needed (`requirements/left-out.txt`).
 # --no-compile: byte code is written on first import; compiling everything takes longer than the demo's start. The

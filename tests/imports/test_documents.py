@@ -10,9 +10,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from backports import zstd
 from pytest_django import Settings
 
+from curation.imports.sources.archive import zstd
 from curation.projects.models import Project
 from curation.runs.engine.sync_stage import Interrupted
 from curation.runs.launch import launch

@@ -72,7 +72,7 @@ def test_scores_are_aggregated_as_the_rubric_says(aggregation: str, score: float
         ('{"score": true}', "true is no value of score"),
         ('{"score": "9"}', '"9" is no value'),
         ('{"score": NaN}', "NaN is no value"),
-        ('{"a":' * 20_000 + "1" + "}" * 20_000, "no JSON object"),
+        ('{"a":' * 200_000 + "1" + "}" * 200_000, "no JSON object"),
     ],
 )
 def test_a_reply_that_is_no_score_is_none(said: str, why: str) -> None:

@@ -5,17 +5,22 @@ of a packed source: a few kilobytes can unpack to more than any disk or memory.
 import io
 import os
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import IO, BinaryIO, cast
 
-from backports import zstd
 from django.conf import settings
 
 from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from curation.imports.sources.text_rows import Raw, decode
+
+if sys.version_info >= (3, 14):
+    from compression import zstd as zstd
+else:
+    from backports import zstd as zstd
 
 # Below this nobody's disk is in danger, and short files of equal rows pack extremely well.
 UNCHECKED_RATIO = 64 * 1024 * 1024

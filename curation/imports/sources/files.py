@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from backports import zstd
 from django.conf import settings
 
-from curation.imports.sources.archive import MACOS, ArchivePart, UnpackLimit, refuse_long_directory, unpack_entry
+from curation.imports.sources.archive import MACOS, ArchivePart, UnpackLimit, refuse_long_directory, unpack_entry, zstd
 from curation.imports.sources.rows import RowRefused, SourceError
 
 ONE_FILE = "one file"

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import orjson
-from backports import zstd
 from django.conf import settings
 from django.core.files.storage import default_storage
 
 from curation.imports.sources.allowed_sources import Located, duckdb_secret
-from curation.imports.sources.archive import UnpackLimit, ZipReader
+from curation.imports.sources.archive import UnpackLimit, ZipReader, zstd
 from curation.imports.sources.array import split_array
 from curation.imports.sources.csv_rows import DELIMITERS, csv_splitter, delimiter_of
 from curation.imports.sources.files import SourceFiles, folder_files, is_tar, one_file, tar_files, zip_files

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from backports import zstd
 from django.test import Client
 
 from curation.imports.row_kinds import MOST_WEIGHT
+from curation.imports.sources.archive import zstd
 from curation.imports.sources.rows import SourcePosition, SourceRow
 from curation.projects.models import Project, Role, Scope
 from curation.review.imports.trajectories import TrajectoryKind, TrajectoryOptions

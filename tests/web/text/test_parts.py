@@ -22,7 +22,7 @@ NOTES = "# Findings\n\n- one\n\n## Next\n\nRun `make`.\n"
         ("[1] 4021\n", "terminal"),
         (NOTES, "markdown"),
         ("# a comment of a script\nset -e\n", "terminal"),
-        ("[" * 50_000 + "]" * 50_000, "terminal"),
+        ("[" * 100_000 + "]" * 100_000, "terminal"),
         ("", "terminal"),
     ],
 )
