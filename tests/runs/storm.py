@@ -21,6 +21,8 @@ from curation.dashboard.demo.children import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = ("judge-a", "judge-b", "judge-c")
+# Each item is one call: no control duels, and nobody reads the answers for leaks.
+SETTINGS = {"panel": {"judges": list(JUDGES), "controls": 0.0}, "generation": {"read_leaks": False}}
 WEATHER: dict[str, Any] = {"latency": 0.1, "rate_limit": 0.10, "error": 0.05, "broken": 0.03, "hang": 0.02}
 GIVES_UP_AFTER = 330.0
 
@@ -168,7 +170,7 @@ def fill(duels: int, api_base: str) -> Any:
     """A project with prompts, their records and five endpoints with prices."""
     from tests.factories import HISTORY, make_endpoint, make_project, make_prompt, make_pull_request
 
-    project = make_project("storm", settings_json={"panel": {"judges": list(JUDGES), "controls": 0.0}})
+    project = make_project("storm", settings_json=SETTINGS)
     for name in ("king", "challenger", *JUDGES):
         values = {"model": f"openai/{name}", "api_base": api_base, "max_concurrency": 24, "params": {"timeout": 3}}
         make_endpoint(project, name, price_in=Decimal("0.15"), price_out=Decimal("0.6"), **values)
