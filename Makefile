@@ -15,9 +15,9 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --require-hashes
 PYTEST_ARGS ?=
-# One process more than cores: a test that waits for another program leaves its core to the next one. More than four
-# only wait for each other. PYTEST_ARGS="-n 0" runs the tests in one process.
-PYTEST = $(BIN)/python -m pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4
+# Two processes for each core: a test that waits for another program leaves its core to the next one. More than four only
+# wait for each other. PYTEST_ARGS="-n 0" runs the tests in one process.
+PYTEST = $(BIN)/python -m pytest --numprocesses $$(($$(getconf _NPROCESSORS_ONLN) * 2)) --maxprocesses 4
 export PIP_ROOT_USER_ACTION := ignore
 
 .PHONY: help install install-dev consumers harbor demo test check bench soak pictures newest-litellm lock client-schemas image up pin-images
