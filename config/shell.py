@@ -11,26 +11,26 @@ import orjson
 from django import template
 from django.contrib.auth.models import User
 from django.core.exceptions import DisallowedHost
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from curation.notifications.notify import unread_count
-from curation.projects.access import Access, may_create_projects, open_to
-from curation.projects.models import Project
+from curation.projects.access import Access, may_create_projects, open_to, opens
+from curation.projects.models import Project, Scope
 from curation.projects.preferences.change import pressed_keys
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
-from curation.samples.list.saved_views import view_menu
+from curation.samples.models import SavedView
 from curation.web.components import icon
 from curation.web.database.prepared import Prepared
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
+from curation.web.lists.filters import NamedList, list_of_page
 from curation.web.lists.pages import Tab
-from curation.web.lists.params import list_of_page
 from curation.web.problems import NotAllowed, NotFound, Problem
 
 Context = dict[str, object]
@@ -212,7 +212,7 @@ def _in_project(request: HttpRequest, access: Access) -> Context:
         "nav": _nav(request, access, urls, section),
         "section_tabs": [Tab(label, urls[name], urls[name] == request.path) for name, label in beside if name in urls],
         "more_pages": [Tab(label, urls[name], False) for name, label in MORE if name in urls],
-        "view_menu": view_menu(access, of, request.GET) if (of := list_of_page(here)) else None,
+        "view_menu": _view_menu(access, of, request.GET) if (of := list_of_page(here)) else None,
         "search_url": _page_of("sample-list", access.project.slug),
     }
 
@@ -238,6 +238,51 @@ def _nav(request: HttpRequest, access: Access, urls: Mapping[str, str], section:
             items.append(NavItem(key, label, url, goto, count, count_url, active))
         groups.append(NavGroup(name, items))
     return groups
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLink:
+    pk: int
+    name: str
+    url: str
+    delete_url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMenu:
+    """The saved views of a list, for its page. `query` is the page's own filter and order."""
+
+    list: str
+    list_url: str
+    query: str
+    may_save: bool
+    views: tuple[ViewLink, ...]
+
+
+# The page of every list asks.
+_views = Prepared(lambda project, of: SavedView.objects.filter(project=project, list=of)[:100], project=int, of=str)
+
+
+def _view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
+    slug = access.project.slug
+    url = reverse(of.page, args=[slug])
+    try:
+        here = of.canonical(given)
+    except Problem:  # the page shows the errors of its filter
+        here = given.urlencode()
+    views = tuple(
+        ViewLink(
+            view.pk,
+            view.name,
+            f"{url}?{view.query}",
+            reverse("saved-view-delete", args=[slug, view.pk]),
+            view.query == here,
+        )
+        for view in _views.all(project=access.project.pk, of=of.name)
+        if opens(f"{url}?{view.query}", access)
+    )
+    return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
 
 
 @lru_cache(maxsize=4096)

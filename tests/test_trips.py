@@ -88,7 +88,7 @@ def test_a_list_of_three_samples(client: Client, me: Access, project: Project) -
         with trip() as counted:
             answer = client.get(url("sample-list"))
         assert answer.status_code == 200
-    assert_within(counted, files=24, calls=265)
+    assert_within(counted, files=20, calls=265)
 
 
 @pytest.mark.django_db(transaction=True)

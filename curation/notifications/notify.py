@@ -12,9 +12,8 @@ from curation.notifications.models import Notification, NotificationKind
 from curation.projects.access import Access
 from curation.projects.models import Member
 from curation.web.database.prepared import RowCount
-from curation.web.lists.filters import Words
+from curation.web.lists.filters import ListParams, Words
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 
 # Django's usernames. One that ends a sentence takes the full stop with it, so both readings are tried.
 _MENTION = re.compile(r"(?<![\w.+-])@([\w.@+-]{1,150})")

@@ -52,6 +52,8 @@ class Access:
         AuditEntry.record(actor=self.user, project=self.project, action=action, subject=subject, data=data)
 
 
+# Whether a page does not open to this person.
+Closed = Callable[[Access], bool]
 # Raises `NotAllowed` where a page does not open with this query for this person.
 Refusal = Callable[[Access, QueryDict], None]
 
@@ -135,13 +137,13 @@ def project_page(
     scope: str,
     *methods: str,
     while_archived: bool = False,
-    refuses: Refusal | None = None,
+    closed_to: Closed | None = None,
     refuses_query: Refusal | None = None,
 ) -> Callable[[Callable[Concatenate[HttpRequest, Access, P], HttpResponse]], Callable[..., HttpResponse]]:
     """Require sign-in, membership and `scope` for a view of `/p/<slug>/…`, which gets `Access` as second argument, and
     one of the `methods`; without any, every method is allowed.
 
-    `refuses` is the rule by which the view refuses some people, `refuses_query` the one by which it refuses a query:
+    `closed_to` is the rule by which the view refuses some people, `refuses_query` the one by which it refuses a query:
     links that they refuse are not offered.
     """
 
@@ -153,7 +155,7 @@ def project_page(
             return view(request, access, *args, **kwargs)
 
         limited = require_http_methods(methods)(page) if methods else page
-        rules = {"scope": scope, "refuses": refuses, "refuses_query": refuses_query}
+        rules = {"scope": scope, "closed_to": closed_to, "refuses_query": refuses_query}
         limited.__dict__ |= rules  # decorators around it keep them
         return limited
 
@@ -169,30 +171,31 @@ def opens(url: str, access: Access | None) -> bool:
 
 def open_to(access: Access, links: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the words and addresses of those pages that the person may open. Each rule is asked once."""
-    passed: dict[tuple[str, Refusal | None, str], bool] = {}
+    passed: dict[tuple[str, Closed | None, Refusal | None, str], bool] = {}
     found = []
     for words, url in links:
         path, _, query = url.partition("?")
-        rule = (*_rule_of(path, has_query=bool(query)), query)
+        rule = (*_rules_of(path), query)
         if rule not in passed:
-            passed[rule] = rule[0] in access.scopes and not _refused(access, *rule[1:])
+            passed[rule] = _opens(access, *rule)
         if passed[rule]:
             found.append((words, url))
     return found
 
 
 @lru_cache(maxsize=4096)
-def _rule_of(path: str, *, has_query: bool) -> tuple[str, Refusal | None]:
-    """The scope and the rule of a page. It has some fifty links, and finding their views takes a tenth of its time."""
+def _rules_of(path: str) -> tuple[str, Closed | None, Refusal | None]:
+    """The scope and the rules of a page. It has some fifty links, and finding their views takes a tenth of its time."""
     view = resolve("/" + path.removeprefix(get_script_prefix())).func
-    refuses = getattr(view, "refuses", None) or (getattr(view, "refuses_query", None) if has_query else None)
-    return getattr(view, "scope", Scope.READ), refuses
+    return getattr(view, "scope", Scope.READ), getattr(view, "closed_to", None), getattr(view, "refuses_query", None)
 
 
-def _refused(access: Access, refuses: Refusal | None, query: str) -> bool:
+def _opens(access: Access, scope: str, closed_to: Closed | None, refuses_query: Refusal | None, query: str) -> bool:
+    if scope not in access.scopes or (closed_to is not None and closed_to(access)):
+        return False
     try:
-        if refuses is not None:
-            refuses(access, QueryDict(query))
+        if query and refuses_query is not None:
+            refuses_query(access, QueryDict(query))
     except Problem as problem:
-        return isinstance(problem, NotAllowed)  # the page shows other errors of the query
-    return False
+        return not isinstance(problem, NotAllowed)  # the page shows other errors of the query
+    return True

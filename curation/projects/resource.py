@@ -20,7 +20,7 @@ from curation.projects.models import Project, Scope
 from curation.web.http.idempotency import shown_once
 from curation.web.http.responses import seen_version, set_etag, version_of
 from curation.web.ids import find
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import NotFound, Stale
 from curation.web.schemas import Page
 

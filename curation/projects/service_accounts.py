@@ -25,7 +25,7 @@ from curation.projects.resource import Resource
 from curation.projects.settings.pages import settings_context
 from curation.projects.tokens.api import token_response
 from curation.projects.tokens.issue import create_token, revoke_token
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import Conflict, Invalid
 from curation.web.schema_form import SchemaForm
 from curation.web.schemas import Out, Page, Strict, Username

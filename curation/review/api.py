@@ -38,9 +38,8 @@ from curation.trajectories.models import Trajectory
 from curation.trajectories.pages.schemas import turn_out
 from curation.web.http.responses import set_etag
 from curation.web.ids import find, id_number, number
-from curation.web.lists.filters import Moment, Words, ids_of, one_of
+from curation.web.lists.filters import ListParams, Moment, Words, ids_of, one_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 from curation.web.schemas import Page
 
 

@@ -21,10 +21,9 @@ from curation.review.models import Action, Decision, DecisionQuerySet, FlagResol
 from curation.review.queue.lease import lock_sample
 from curation.review.workspace.navigation import location_of, page_url
 from curation.samples.list.api import enter_sample
-from curation.web.lists.filters import Words, ids_of
+from curation.web.lists.filters import ListParams, Words, ids_of, named_list
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.pages import Tab, list_context
-from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Conflict, FieldError
 from curation.web.schemas import Id, Out, Page, Strict, Username
 from curation.web.text.storable import text_errors

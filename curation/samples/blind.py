@@ -9,7 +9,7 @@ that they looked. The rules:
 - a list of them: `without_pending` for reviewers (of duels and verdicts `curation.duels.pages.queries`), and `look_at`
   for the rows that curators see;
 - a figure or a file of many samples: `refuse_pending`, or a count of decided samples where `reviews_blind`;
-- a page of all samples: `refuse_undecided`;
+- a page of all samples: `refuse_undecided`, and `closed_to=has_hidden`;
 - a filter or an order: `refuse_hidden` of samples, `refuse_told` of anything else;
 - a run's result, items and calls: `results_hidden`.
 
@@ -162,10 +162,9 @@ def hides_any(access: Access, samples: "models.QuerySet[Sample]") -> bool:
     return reviews_blind(access) and samples.filter(status=SampleStatus.PENDING).exists()
 
 
-def refuse_undecided(access: Access, query: QueryDict) -> None:
+def refuse_undecided(access: Access) -> None:
     """Refuse a reviewer a page that tells of all samples of the project while one of them is pending."""
-    if reviews_blind(access):  # every page asks this of its links, and a query takes longer to build
-        refuse_pending(access, Sample.objects.of(access.project), "this page")
+    refuse_pending(access, Sample.objects.of(access.project), "this page")
 
 
 @hides_results
@@ -178,6 +177,7 @@ def results_hidden(access: Access) -> str:
 
 def has_hidden(access: Access) -> bool:
     """Whether anything of the project is hidden from the caller."""
+    # Every page asks this of its links, and a query takes longer to build.
     return reviews_blind(access) and hides_any(access, Sample.objects.of(access.project))
 
 

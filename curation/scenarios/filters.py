@@ -11,8 +11,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from curation.projects.models import Project
 from curation.scenarios.models import UNTRIED, Family, Scenario, ScenarioAxis, ScenarioQuerySet, ScenarioStatus
-from curation.web.lists.filters import Axes, Groups, RowFilter, Words, ids_of, one_of
-from curation.web.lists.params import ListParams, named_list
+from curation.web.lists.filters import Axes, Groups, ListParams, RowFilter, Words, ids_of, named_list, one_of
 
 SOLVED_BY = ("everybody", "nobody", "some", "untried")
 

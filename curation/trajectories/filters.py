@@ -40,9 +40,8 @@ from curation.web.lists.clauses import (
     lookup_clause,
     unindexed,
 )
-from curation.web.lists.filters import Axes, Moment, RowFilter, Words, ids_of, one_of
+from curation.web.lists.filters import Axes, ListParams, Moment, RowFilter, Words, ids_of, named_list, one_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams, named_list
 from judging.statistics.values import ActionVerdict
 
 # The word of a URL for a column that is empty.

@@ -7,11 +7,11 @@ more than the database takes to find the rows.
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
-import orjson
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Field, Func, Model, QuerySet, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
+from curation.web.database.prepared import list_parameter
 from curation.web.problems import FieldError, Invalid, NotFound
 
 M = TypeVar("M", bound=Model)
@@ -53,11 +53,6 @@ def known_ids(rows: QuerySet[Any, Any], ids: Sequence[str], noun: str, *, where:
     return list(found)
 
 
-def id_parameter(connection: BaseDatabaseWrapper, values: Sequence[int] | Sequence[str]) -> str | list[int | str]:
-    """Return the values as the one parameter of an `IdList`."""
-    return orjson.dumps(values).decode() if connection.vendor == "sqlite" else list(values)
-
-
 class IdList(Func):
     """`rows.filter(sample_id__in=IdList(ids))`; any number of ids."""
 
@@ -68,12 +63,12 @@ class IdList(Func):
         self.values = values
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object) -> tuple[str, tuple[Any]]:
-        return "(SELECT value FROM json_each(%s))", (id_parameter(connection, self.values),)
+        return "(SELECT value FROM json_each(%s))", (list_parameter(connection, self.values),)
 
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: object
     ) -> tuple[str, list[Any]]:
-        return f"(SELECT unnest(%s::{self.of[1]}[]))", [id_parameter(connection, self.values)]
+        return f"(SELECT unnest(%s::{self.of[1]}[]))", [list_parameter(connection, self.values)]
 
 
 class KeyList(IdList):

@@ -19,7 +19,7 @@ from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.projects.settings.pages import settings_context
 from curation.web.http.responses import version_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.outbound.addresses import WEBHOOKS, refuse_private
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.refusals import all_checks

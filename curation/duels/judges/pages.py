@@ -15,8 +15,7 @@ from curation.projects.models import Project
 from curation.runs.kinds import Json
 from curation.runs.models import Run
 from curation.web.ids import find
-from curation.web.lists.filters import Words
-from curation.web.lists.params import RequestQuery
+from curation.web.lists.filters import RequestQuery, Words
 from curation.web.problems import FieldError, Invalid
 from judging.statistics.acceptance import GateResult
 

@@ -11,7 +11,7 @@ from curation.duels.rubric import dimensions_of
 from curation.duels.verdict.report import is_undecided
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import refuse_undecided
+from curation.samples.blind import has_hidden, refuse_undecided
 from curation.web.lists.filters import url_query
 from curation.web.text.figures import money, number, percent
 from judging.controls import ControlKind
@@ -44,9 +44,9 @@ _CONTROLS = (
 )
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", closed_to=has_hidden)
 def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
-    refuse_undecided(access, request.GET)
+    refuse_undecided(access)
     query = JudgesQuery.from_query(request.GET)
     view = judges_view(access.project, query)
     context = {

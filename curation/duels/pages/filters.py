@@ -15,9 +15,8 @@ from curation.samples.blind import look_at
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import IdList, find
 from curation.web.lists.clauses import Clause, column_in, column_range
-from curation.web.lists.filters import Moment, Words, ids_of, one_of
+from curation.web.lists.filters import ListParams, Moment, Words, ids_of, named_list, one_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Problem
 
 ABOUT_SAID = "; ".join(f"`{word}`: {about}" for word, about in SAID.items())

@@ -7,9 +7,8 @@ from pydantic import Field
 
 from curation.duels.models import Exclusion, Prompt, PromptQuerySet, PullRequest, PullRequestQuerySet
 from curation.projects.models import Project
-from curation.web.lists.filters import RowFilter, Words
+from curation.web.lists.filters import ListParams, RowFilter, Words, named_list
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams, named_list
 
 
 class PromptFilter(RowFilter):

@@ -20,8 +20,8 @@ from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.web.forms import ProblemForm
 from curation.web.ids import find, find_param
+from curation.web.lists.filters import ListParams, named_list
 from curation.web.lists.pages import list_context
-from curation.web.lists.params import ListParams, named_list
 from curation.web.schemas import Id, Out, Page, Strict, Username
 
 router = Router(tags=["duels"])

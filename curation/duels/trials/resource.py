@@ -15,7 +15,7 @@ from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
 from curation.runs.kinds import kind_of
 from curation.runs.models import Run, RunState
-from curation.samples.blind import refuse_pending, refuse_undecided
+from curation.samples.blind import has_hidden, refuse_pending, refuse_undecided
 from curation.samples.models import Sample
 
 SHOWN = 50
@@ -59,9 +59,9 @@ def parts_of(project: Project, known: str) -> TrialPartsOut:
     )
 
 
-@project_page(Scope.RUN, "GET", refuses=refuse_undecided)
+@project_page(Scope.RUN, "GET", closed_to=has_hidden)
 def trial_list(request: HttpRequest, access: Access) -> HttpResponse:
-    refuse_undecided(access, request.GET)
+    refuse_undecided(access)
     rows = trials.shown(access, list(trials.rows(access).order_by("-pk")[:SHOWN]))
     project = access.project
     context = {

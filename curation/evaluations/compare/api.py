@@ -19,7 +19,7 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
 from curation.web.http.responses import answers_with_file, seen_version
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.schemas import Strict
 
 router = Router(tags=["evaluations"])

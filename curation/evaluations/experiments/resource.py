@@ -21,7 +21,7 @@ from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.samples.blind import without_pending
 from curation.web.ids import find, find_param
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import FieldError, Invalid
 from curation.web.schema_form import MappingField, SchemaForm
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username

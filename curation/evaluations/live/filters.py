@@ -4,9 +4,8 @@ from typing import ClassVar
 from curation.evaluations.models import Episode, Evaluation
 from curation.projects.access import Access
 from curation.samples.blind import look_at, without_pending
-from curation.web.lists.filters import Words
+from curation.web.lists.filters import ListParams, Words
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 
 
 class EpisodeList(ListParams):

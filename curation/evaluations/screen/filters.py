@@ -8,8 +8,7 @@ from curation.evaluations.models import AnswerMark, Evaluation, ScreenedAnswer, 
 from curation.projects.access import Access
 from curation.samples.blind import without_pending
 from curation.web.ids import id_number
-from curation.web.lists.filters import Words, one_of
-from curation.web.lists.params import ArchivableList, ListParams, named_list
+from curation.web.lists.filters import ArchivableList, ListParams, Words, named_list, one_of
 
 
 @named_list("evaluations", page="evaluation-list")

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from curation.evaluations.models import ContaminatedRow, ContaminationCheck, Split, SplitRow
 from curation.web.ids import IdList
-from curation.web.lists.filters import Words, one_of
-from curation.web.lists.params import ArchivableList, ListParams, named_list
+from curation.web.lists.filters import ArchivableList, ListParams, Words, named_list, one_of
 from judging.contamination.levels import Level
 
 LEVELS = [level.value for level in Level]

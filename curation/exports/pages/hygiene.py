@@ -12,7 +12,7 @@ from curation.exports.hygiene.contamination import ContaminatedSampleOut
 from curation.exports.models import ContaminatedSample, Export, FrozenRow
 from curation.samples.models import Sample
 from curation.web.ids import IdList
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.schemas import Id, Out
 
 

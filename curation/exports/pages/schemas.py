@@ -10,7 +10,7 @@ from curation.exports.pages.compare import ChangedRowOut
 from curation.exports.pages.preview import ExportPreview, RenderedRowOut
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut
-from curation.web.lists.params import ArchivableList, named_list
+from curation.web.lists.filters import ArchivableList, named_list
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}

@@ -8,7 +8,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.runs.models import Call
 from curation.runs.pages.filters import CALL_TABS, ProjectCallList
-from curation.samples.blind import refuse_pending, refuse_undecided
+from curation.samples.blind import has_hidden, refuse_pending, refuse_undecided
 from curation.samples.models import Sample
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context, tabs
@@ -45,9 +45,9 @@ def export_row(request: HttpRequest, access: Access, pk: str, sha256: str) -> Ht
     return render(request, "exports/provenance/row.html", context)
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", closed_to=has_hidden)
 def call_list(request: HttpRequest, access: Access) -> HttpResponse:
-    refuse_undecided(access, request.GET)
+    refuse_undecided(access)
     params = ProjectCallList.from_query(request.GET)
     page = params.read(project_calls(access))
     context = {

@@ -17,7 +17,7 @@ from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.scenarios.pages.schemas import MeasuredOut, measured_out
 from curation.web.ids import find
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import FieldError, Invalid
 from curation.web.schemas import Id, Out, Page, Strict
 

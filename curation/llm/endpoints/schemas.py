@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from ninja import Schema
 from pydantic import Field, JsonValue, PlainSerializer
 
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.schemas import Id, Out, Strict
 
 PARAMS = (

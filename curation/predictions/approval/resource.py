@@ -16,7 +16,7 @@ from curation.projects.resource import Resource
 from curation.samples.blind import look, refuse_pending, without_pending
 from curation.samples.list.api import enter_sample
 from curation.samples.models import Sample
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import NotFound
 from curation.web.schemas import Id, Out, Username
 from judging.statistics.rates import wilson

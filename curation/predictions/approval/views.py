@@ -20,7 +20,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.pages.views import sample_of
 from curation.runs.kinds import kind_of
-from curation.samples.blind import look, refuse_undecided
+from curation.samples.blind import has_hidden, look, refuse_undecided
 from curation.samples.models import Sample, SampleStatus
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
 from curation.web.text.figures import percent
@@ -77,10 +77,10 @@ def importance_chart(importance: Sequence[ImportanceOut]) -> Figure:
 SHOWN = 50
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", closed_to=has_hidden)
 def prediction_page(request: HttpRequest, access: Access) -> HttpResponse:
     project = access.project
-    refuse_undecided(access, request.GET)
+    refuse_undecided(access)
     model = newest_model(project)
     figures = FiguresOut.model_validate(model.figures) if model else None
     doubts = doubtful(project).select_related("sample__decided_by").order_by("doubt")

@@ -13,12 +13,11 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.runs.kinds import kind_of
-from curation.samples.blind import look_at, refuse_pending, refuse_undecided
+from curation.samples.blind import has_hidden, look_at, refuse_pending
 from curation.samples.models import Sample
 from curation.web.charts import Figure, axis, bars, color, figure
-from curation.web.lists.filters import Words, one_of
+from curation.web.lists.filters import ListParams, Words, one_of
 from curation.web.lists.pages import list_context, tabs
-from curation.web.lists.params import ListParams
 from curation.web.schemas import Id, Out
 
 EXAMPLES = 3
@@ -89,7 +88,7 @@ def size_chart(rows: Sequence[Cluster]) -> Figure:
     return figure([sizes], xaxis=x_axis, yaxis={"automargin": True, "fixedrange": True}, showlegend=False)
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", closed_to=has_hidden)
 def cluster_list(request: HttpRequest, access: Access) -> HttpResponse:
     project = access.project
     params = ClusterList.from_query(request.GET)

@@ -10,7 +10,7 @@ from curation.projects.invitations.invite import DAYS, MAX_DAYS, accept_invitati
 from curation.projects.models import Invitation, Role, Scope
 from curation.projects.pages.schemas import STAMP, MemberOut
 from curation.web.http.idempotency import shown_once
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Id, Out, Page, Strict, Username
 

@@ -8,8 +8,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from curation.projects.models import Project, Role, Scope
 from curation.projects.settings.dependents import MissingOut, SettingsPreview, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
-from curation.web.lists.filters import Moment, Words
-from curation.web.lists.params import ListParams, RequestQuery, named_list
+from curation.web.lists.filters import ListParams, Moment, RequestQuery, Words, named_list
 from curation.web.schemas import Id, Out, Strict, Username
 
 STAMP = "2026-01-31T09:30:00Z"

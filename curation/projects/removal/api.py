@@ -10,7 +10,7 @@ from curation.projects.pages.audit_file import audit_file
 from curation.projects.pages.schemas import STAMP, AuditExport, AuditList, AuditOut
 from curation.web.http.responses import answers_with_file
 from curation.web.ids import find
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Id, Out, Page, Strict, Username
 

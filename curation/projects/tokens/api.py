@@ -6,7 +6,7 @@ from curation.projects.models import Token
 from curation.projects.pages import schemas as s
 from curation.projects.tokens.issue import NewToken, create_token, revoke_token
 from curation.web.http.idempotency import shown_once
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import ListParams
 from curation.web.schemas import Page
 
 router = Router(tags=["tokens"])

@@ -16,8 +16,8 @@ from curation.review.models import Action, Decision, Pick
 from curation.samples.list.conditions import HasOpinions
 from curation.samples.models import Sample
 from curation.web.lists.clauses import Clause
+from curation.web.lists.filters import ListParams, named_list
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams, named_list
 from curation.web.text.markup import render_text
 from judging.messages import message_text
 

@@ -20,8 +20,8 @@ from curation.review.queue.reserved import not_decided
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.ids import IdList, id_number
+from curation.web.lists.filters import ListParams
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted

@@ -15,8 +15,8 @@ from curation.review.decisions.state import change, emit_decided, restored
 from curation.review.decisions.undo import NOT_DECIDING, DecisionStep, Undone, last_of_all, undo, undo_line
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
+from curation.web.lists.filters import ListParams, named_list
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams, named_list
 from curation.web.problems import Conflict, NotFound
 from curation.web.text.figures import counted
 

@@ -12,9 +12,8 @@ from curation.review.labels.save import save_labels, shown_value
 from curation.review.schemas import seen_version
 from curation.samples.list.api import enter_sample
 from curation.web.http.responses import set_etag
-from curation.web.lists.filters import Moment, Words, ids_of
+from curation.web.lists.filters import ListParams, Moment, Words, ids_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 from curation.web.schemas import Id, Out, Page, Stamp, Strict, Username
 
 

@@ -10,9 +10,8 @@ from curation.review.models import Suggestion
 from curation.review.queue.seats import Seats, place_of
 from curation.review.schemas import TextScoreOut
 from curation.samples.models import Sample, flag_names
-from curation.web.lists.filters import Words, ids_of, one_of
+from curation.web.lists.filters import ListParams, Words, ids_of, named_list, one_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams, named_list
 from curation.web.schemas import Id, NotEmpty, Out, Stamp, Strict, Username
 from curation.web.text.figures import exact_money
 

@@ -24,8 +24,7 @@ from curation.review.thresholds.queries import (
     scored_cells,
 )
 from curation.samples.models import Flag, SampleStatus, flag_names
-from curation.web.lists.filters import url_query
-from curation.web.lists.params import RequestQuery
+from curation.web.lists.filters import RequestQuery, url_query
 from curation.web.text.figures import counted, percent
 from judging.panel.scoring import HOLDING_FLAGS
 from judging.statistics.rates import Interval, Precision, Stratum, expected_precision, wilson

@@ -17,18 +17,18 @@ from curation.review.thresholds.pages import (
     precision_words,
     scores_view,
 )
-from curation.samples.blind import refuse_undecided
+from curation.samples.blind import has_hidden, refuse_undecided
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
 from curation.web.lists.pages import Tab
 from curation.web.problems import Problem
 from curation.web.text.figures import percent
 
 
-@project_page(Scope.READ, "GET", refuses=refuse_undecided)
+@project_page(Scope.READ, "GET", closed_to=has_hidden)
 def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
     """Show the effect of the edges in the URL; nothing is saved."""
     project = access.project
-    refuse_undecided(access, request.GET)
+    refuse_undecided(access)
     is_part = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
     query, problem, change, cells = ThresholdsQuery(), None, None, None
     try:

@@ -5,8 +5,7 @@ from pydantic import Field
 
 from curation.runs.kinds import listed_kinds
 from curation.runs.models import CallStatus, ItemState, RunOutcome, RunState
-from curation.web.lists.filters import Moment, Rows, Words, ids_of, one_of
-from curation.web.lists.params import ArchivableList, ListParams, named_list
+from curation.web.lists.filters import ArchivableList, ListParams, Moment, Rows, Words, ids_of, named_list, one_of
 
 CALL_TABS = (("ok", "Answered"), ("error", "Failed"), ("lost", "Lost"))
 

@@ -8,8 +8,7 @@ from pydantic.fields import FieldInfo
 
 from curation.projects.models import Project
 from curation.runs.kinds import Json, Kind, RunFact
-from curation.web.lists.filters import RowFilter
-from curation.web.lists.params import list_of_filter
+from curation.web.lists.filters import RowFilter, list_of_filter
 
 CHOICES: dict[str, dict[object, str]] = {
     "mode": {1: "Against the source's own turn", 2: "Against the king"},

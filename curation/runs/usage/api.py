@@ -7,7 +7,7 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.runs.calls.move import USAGE_DAYS
 from curation.runs.usage.figures import UsageFigures, usage_by_day
-from curation.web.lists.params import RequestQuery
+from curation.web.lists.filters import RequestQuery
 
 router = Router(tags=["models"])
 

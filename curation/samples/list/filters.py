@@ -29,8 +29,7 @@ from curation.samples.models import (
 )
 from curation.web.ids import known_ids
 from curation.web.lists.clauses import FEW, Clause, all_matching, column_in, column_range
-from curation.web.lists.filters import YES_NO, Axes, Groups, Moment, RowFilter, Words, ids_of, one_of
-from curation.web.lists.params import ListParams
+from curation.web.lists.filters import YES_NO, Axes, Groups, ListParams, Moment, RowFilter, Words, ids_of, one_of
 
 # `curation.review.models.DECIDING`.
 DECIDING = ("approve", "reject", "refine")

@@ -28,9 +28,9 @@ from curation.web.components import NOTHING, badge, time
 from curation.web.database.prepared import Prepared
 from curation.web.ids import IdList
 from curation.web.lists.clauses import page_rows, read_page
+from curation.web.lists.filters import named_list
 from curation.web.lists.keyset import KeysetPage, decode_cursor, encode_cursor, in_order, page_of, paginate
 from curation.web.lists.pages import Chip, FilterControl, SortColumn, chips, column, controls
-from curation.web.lists.params import named_list
 from curation.web.problems import Problem
 from curation.web.text.figures import counted, number, percent
 

@@ -1,67 +1,18 @@
 """Saved views: filters of a project's lists with a name, shared by the project."""
 
-from dataclasses import dataclass
-
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
-from django.urls import reverse
 from ninja import Schema
 from pydantic import Field
 
-from curation.projects.access import Access, enter, opens
+from curation.projects.access import Access, enter
 from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.samples.models import SavedView
-from curation.web.database.prepared import Prepared
-from curation.web.lists.params import NamedList, find_list
-from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
+from curation.web.lists.filters import find_list
+from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
 from curation.web.schemas import Id, Out, Strict
-
-
-@dataclass(frozen=True, slots=True)
-class ViewLink:
-    pk: int
-    name: str
-    url: str
-    delete_url: str
-    current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ViewMenu:
-    """The saved views of a list, for its page. `query` is the page's own filter and order."""
-
-    list: str
-    list_url: str
-    query: str
-    may_save: bool
-    views: tuple[ViewLink, ...]
-
-
-def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
-    slug = access.project.slug
-    url = reverse(of.page, args=[slug])
-    try:
-        here = canonical(of, given)
-    except Problem:  # the page shows the errors of its filter
-        here = given.urlencode()
-    views = tuple(
-        ViewLink(
-            view.pk,
-            view.name,
-            f"{url}?{view.query}",
-            reverse("saved-view-delete", args=[slug, view.pk]),
-            view.query == here,
-        )
-        for view in _views.all(project=access.project.pk, of=of.name)
-        if opens(f"{url}?{view.query}", access)
-    )
-    return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
-
-
-# The page of every list asks.
-_views = Prepared(lambda project, of: SavedView.objects.filter(project=project, list=of)[:100], project=int, of=str)
 
 
 class SavedViewIn(Strict):
@@ -94,7 +45,7 @@ class SavedViews(Resource[SavedView]):
         if not 0 < len(row.name) <= 80 or not row.name.isprintable():
             wrong = FieldError("name", "1 to 80 characters")
             raise Invalid("A view needs a name of 1 to 80 characters.", errors=[wrong])
-        row.query = canonical(find_list(body.list), QueryDict(body.query.removeprefix("?")))
+        row.query = find_list(body.list).canonical(QueryDict(body.query.removeprefix("?")))
         if len(row.query) > 2000:
             wrong = FieldError("query", "at most 2,000 characters")
             raise Invalid("This filter is too long to be saved.", errors=[wrong])
@@ -121,10 +72,3 @@ router = saved_views.router()
 def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
     rows = saved_views.rows(enter(request, slug, Scope.READ))
     return {"data": [*(rows.filter(list=find_list(list).name) if list else rows)]}
-
-
-def canonical(of: NamedList, query: QueryDict) -> str:
-    """The filter's canonical query, with the order unless it is the default."""
-    params = of.params.from_query(query)
-    params.order()
-    return params.url("").removeprefix("?")

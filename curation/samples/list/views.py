@@ -18,7 +18,7 @@ from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, SavedView
 from curation.web.forms import ProblemForm
 from curation.web.ids import find, id_number
-from curation.web.lists.params import find_list
+from curation.web.lists.filters import find_list
 from curation.web.problems import FieldError, Problem
 
 # A larger action is refused (`curation.review.bulk.decide`); counting stops there too.

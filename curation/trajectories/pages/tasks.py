@@ -15,8 +15,8 @@ from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import Outcome, Trajectory, TrajectoryQuerySet, meant_by
 from curation.trajectories.pages.agents import attempts_of
+from curation.web.lists.filters import ListParams
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 from curation.web.schemas import Page
 from judging.statistics.rates import pass_at_k, pass_hat_k, wilson
 

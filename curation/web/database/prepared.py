@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast
 
+import orjson
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import IntegerField, Model, QuerySet, Subquery
 from django.db.models.expressions import BaseExpression
 from django.db.models.query import RelatedPopulator, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
-
-from curation.web.ids import id_parameter
 
 # A row: an instance of the model, or a tuple for `values_list`.
 R = TypeVar("R")
@@ -171,5 +170,10 @@ def _stand_in(kind: type[Value], number: int) -> Value:
 def _adapter(connection: BaseDatabaseWrapper, kind: type[Value]) -> Adapter | None:
     """SQLite has times and lists as text."""
     if kind is list:
-        return partial(id_parameter, connection)
+        return partial(list_parameter, connection)
     return connection.ops.adapt_datetimefield_value if kind is datetime else None
+
+
+def list_parameter(connection: BaseDatabaseWrapper, values: Sequence[int] | Sequence[str]) -> str | list[int | str]:
+    """Return the values as the one parameter of an `IdList`."""
+    return orjson.dumps(values).decode() if connection.vendor == "sqlite" else list(values)

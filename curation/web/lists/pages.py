@@ -8,9 +8,8 @@ from typing import TypeVar
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 
-from curation.web.lists.filters import words_of
+from curation.web.lists.filters import ListParams, words_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.lists.params import ListParams
 
 M = TypeVar("M", bound=Model)
 Choices = Sequence[tuple[str, str]]
