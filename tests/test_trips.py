@@ -69,7 +69,7 @@ def test_a_decision_by_key(client: Client, me: Access, project: Project) -> None
             answer = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
         assert answer.status_code == 200
     assert Decision.objects.count() == 2
-    assert_within(counted, files=49, calls=680)
+    assert_within(counted, files=42, calls=630)
 
 
 def test_a_decision_by_rest(me: Access, project: Project) -> None:  # noqa: F811
@@ -78,7 +78,7 @@ def test_a_decision_by_rest(me: Access, project: Project) -> None:  # noqa: F811
         with trip() as counted:
             answer = client.post(f"/api/v1/samples/{sample.pk}/decisions", {"action": "approve"}, JSON, headers=headers)
         assert answer.status_code == 201
-    assert_within(counted, files=27, calls=270)
+    assert_within(counted, files=22, calls=220)
 
 
 def test_a_list_of_three_samples(client: Client, me: Access, project: Project) -> None:  # noqa: F811

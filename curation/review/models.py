@@ -123,7 +123,7 @@ class Decision(DependsOnRun):
     opinion, which lets a settled decision wait (`settles`, `round`).
 
     `version` is the sample's version that the reviewer saw; `before` is the state that an undo restores. An approval
-    names its text: `revision` (None: the answer as recorded) and `text_sha256` (`judging.answers.digest`, empty for a
+    names its text: `revision` (None: the answer as recorded) and `text_sha256` (`curation.samples.texts`, empty for a
     sample without text). If the scan found nothing in that text, its history and the other side's answer, `scan_rules`
     names the rules, and `prompt_sha256` and `other_sha256` those two texts, so that an export need not scan again. A
     reopening has the text that caused it, `revision`, and its author. An undo that takes a revision back names it too.
@@ -198,10 +198,6 @@ class Decision(DependsOnRun):
         mine = {"sample": models.OuterRef("pk")}
         decisions = cls.objects.not_undone().filter(**mine).exclude(action="undo").exclude(batch=import_batch(run))
         return models.Q(models.Exists(decisions)) | models.Q(models.Exists(Revision.objects.filter(**mine)))
-
-    def waits_in(self, sample: Sample) -> bool:
-        """Whether it waits for the decisions of others on its sample, or for someone who adjudicates."""
-        return not self.settles and self.undone_by_id is None and self.round == sample.round
 
 
 class Batch(models.Model):

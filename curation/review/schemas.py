@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from curation.duels.pages.schemas import FactsOut, LeakOut
 from curation.guarantees.models import Guarantee
 from curation.review.decisions.findings import TextFinding
-from curation.review.decisions.state import stale
+from curation.review.decisions.state import is_waiting, stale
 from curation.review.models import Decision, Lease, Pick, Revision
 from curation.review.queue.seats import Seats, place_of, seats_of
 from curation.samples.list.api import SampleOut
@@ -197,7 +197,7 @@ class DecisionOut(Out):
 
     @staticmethod
     def resolve_waits(row: Decision) -> bool:
-        return row.waits_in(row.sample)
+        return is_waiting(row, row.sample)
 
     @classmethod
     def of(cls, row: Decision, *, blind: bool = False) -> "DecisionOut":

@@ -12,7 +12,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.fields.json import KeyTransform
 
 from curation.samples.models import SCANNED, UNSCORED, Flag, Sample, SampleText
-from curation.samples.scans import scan_texts
+from curation.samples.texts import scan_texts
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import storable
 from judging.scan.scan import ScanFinding, kinds_of, rule_set_version

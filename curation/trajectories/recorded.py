@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.session import Json, Step
-from judging.answers.digest import said_of, session_sha256
+from curation.samples.texts import said_of, session_sha256
 from judging.messages import Message, message_text
 from judging.scan.scan import texts_of
 

@@ -14,7 +14,7 @@ from typing import Any
 from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.session import Json, Step
 from curation.trajectories.recorded import text_of
-from curation.web.text.parts import command_of
+from curation.web.text.markup import command_of
 from judging.messages import content_of
 
 Turn = dict[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from judging.answers.blocks import bash_blocks
+from judging.answers.facts import bash_blocks
 from judging.commands.words import same_command
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from judging.answers.blocks import fenced_blocks
+from judging.answers.facts import fenced_blocks
 from judging.leaks.history import HistoryText
 from judging.leaks.numbers import Number, numbers
 from judging.leaks.record import DEFINED, RecordPlace, RecordText

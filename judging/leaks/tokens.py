@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from judging.answers.blocks import bash_blocks
+from judging.answers.facts import bash_blocks
 from judging.leaks.vocabulary import GENERIC_FILES
 from judging.shell.script import split_commands, stages
 from judging.shell.words import word_set

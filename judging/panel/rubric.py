@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 MOST_DIMENSIONS = 12
 _LINE = re.compile(r"(?P<name>[a-z][a-z_]{0,29}):[ \t]+(?P<asks>\S.{0,299})")
@@ -22,6 +23,7 @@ class Dimension:
 DIMENSIONS: tuple[str, ...] = ("correctness", "grounding", "progress", "protocol", "efficiency")
 
 
+@lru_cache(maxsize=64)
 def read_rubric(text: str) -> tuple[Dimension, ...]:
     """Read a rubric: one `name: question` per line. Raises ValueError that names the line."""
     found: dict[str, Dimension] = {}

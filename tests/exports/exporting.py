@@ -15,7 +15,7 @@ from curation.duels.models import Opponent
 from curation.exports.formats import FORMATS
 from curation.exports.models import Export
 from curation.projects.models import Project
-from curation.review.decisions.outcome import name_approved_texts
+from curation.review.decisions.state import name_approved_texts
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.runs.engine.worker import drive
 from curation.runs.kinds import kind_of

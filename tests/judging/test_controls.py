@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from judging.answers.blocks import bash_blocks
-from judging.answers.facts import answer_facts
+from judging.answers.facts import answer_facts, bash_blocks
 from judging.controls import BRIBES, PlantedFault, faults_in_turn, plant, with_bribe
 from judging.panel.neutral import neutralise
 

@@ -7,10 +7,11 @@ from django.contrib.auth.models import User
 from curation.duels.models import Duel
 from curation.projects.access import Access
 from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Role
-from curation.review.decisions.outcome import AnsweredSide, Reviewed, SampleOutcome
+from curation.review.decisions.outcome import Reviewed, SampleOutcome
 from curation.review.queue.take import Taken, take_next
 from curation.review.workspace.detail import detail_of
 from curation.samples.models import Sample
+from curation.samples.texts import AnsweredSide
 from tests.factories import make_duel, make_member, make_project
 
 

@@ -28,8 +28,8 @@ from curation.trajectories.rollout.balance import BLOCKED, EMPTY_QUEUE
 from curation.trajectories.session.steps import TerminalTranscript
 from curation.web.lists.pages import list_context
 from curation.web.problems import NotFound
-from curation.web.text.chat import Chat
 from curation.web.text.figures import percent
+from curation.web.text.transcript import Chat
 
 PROMPT = "agent@host:~$ "
 MESSAGES = (

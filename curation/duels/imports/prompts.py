@@ -23,7 +23,7 @@ from curation.duels.prompts.doubts import compare_records
 from curation.imports.insert import as_json, insert_rows, now_value, reserve_ids
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.models import Project
-from curation.samples.scans import scan_texts
+from curation.samples.texts import scan_texts
 from curation.web.ids import KeyList
 from judging.messages import Message
 from judging.scan.scan import texts_of

@@ -6,8 +6,7 @@ from curation.duels.models import Duel, Opponent, Prompt
 from curation.projects.access import Access
 from curation.samples.blind import look_at, reviews_blind
 from curation.samples.models import SampleStatus
-from curation.web.text.chat import Chat
-from curation.web.text.transcript import Source, TurnPosition
+from curation.web.text.transcript import Chat, Source, TurnPosition
 
 
 def history_of(prompt: Prompt, *, at: TurnPosition | None = None) -> Chat:

@@ -16,10 +16,9 @@ from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Problem
-from curation.web.text.chat import Chat
 from curation.web.text.figures import counted
 from curation.web.text.responses import find_response, piece_response, position_in, raw_response, window_response
-from curation.web.text.transcript import TurnPosition
+from curation.web.text.transcript import Chat, TurnPosition
 
 
 @project_page(Scope.READ, "GET")

@@ -13,8 +13,8 @@ from curation.evaluations.screen.conclusions import conclusions_of
 from curation.evaluations.screen.figures import Row, figures_of, overall
 from curation.evaluations.screen.tables import figure_table, tier_table
 from curation.runs.models import LIVE
-from curation.web.text.chat import Chat
 from curation.web.text.markup import code_html, visible
+from curation.web.text.transcript import Chat
 from judging.commands.words import difference
 
 SHOWN_CHARACTERS = 160

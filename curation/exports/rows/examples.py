@@ -17,8 +17,9 @@ from curation.exports.rows.messages import (
 from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.session import Rival, SessionTexts, preference
 from curation.exports.rows.skip_reasons import SkipReason, pair_reason
-from curation.review.decisions.outcome import AnsweredSide, SampleOutcome
+from curation.review.decisions.outcome import SampleOutcome
 from curation.review.models import Pick
+from curation.samples.texts import AnsweredSide
 from curation.web.text.storable import read_column
 from judging.messages import add_call_ids, calls_text, split_calls, tool_names, without_calls
 

@@ -36,9 +36,11 @@ from curation.exports.rows.session import Rivals, ends_in, rollout_reason, sessi
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, estimated_tokens, sample_reason
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import AnsweredSide, Approval, Decider, Reviewed, kept_side
+from curation.review.decisions.outcome import Approval, Decider, Reviewed
 from curation.review.models import Decision, Pick
+from curation.review.queue.seats import kept_side
 from curation.samples.models import Sample, SampleKind
+from curation.samples.texts import AnsweredSide
 from curation.trajectories.imported.document import with_review, write_document
 from curation.trajectories.imported.images import with_data
 from curation.trajectories.probe.values import step_rates

@@ -12,10 +12,10 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
-from curation.duels.prompts.sessions import Sessions
 from curation.exports.formats.row import Solved
 from curation.exports.models import SampleSignature
-from curation.review.decisions.outcome import AnsweredSide, reference_answer
+from curation.review.decisions.state import Sessions
+from curation.samples.texts import AnsweredSide, reference_answer
 from curation.trajectories.models import NEVER_NEGATIVE, Pair, Trajectory
 from curation.trajectories.recorded import RecordedTexts
 from curation.web.ids import IdList

@@ -10,9 +10,9 @@ from curation.exports.rows.queries import DuelTexts
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.llm.client.tokens import without_tokens
 from curation.projects.settings.document import Scan
-from curation.review.decisions.outcome import AnsweredSide, Approval
+from curation.review.decisions.outcome import Approval
 from curation.review.models import Clearance
-from curation.samples.scans import text_sha256
+from curation.samples.texts import AnsweredSide, text_sha256
 from curation.web.ids import IdList
 from judging.scan.rules import CONTROL, PII, SECRET, Kind
 from judging.scan.scan import Masks, ScanFinding, rule_set_version, scan, texts_of, without_numbers

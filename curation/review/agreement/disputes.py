@@ -11,8 +11,8 @@ from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
 from curation.projects.settings.data import Words
 from curation.review.decisions.opinions import look_at_opinions
-from curation.review.decisions.outcome import kept_side
 from curation.review.models import Action, Decision, Pick
+from curation.review.queue.seats import kept_side
 from curation.samples.list.conditions import HasOpinions
 from curation.samples.models import Sample
 from curation.web.lists.clauses import Clause

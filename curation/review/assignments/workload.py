@@ -12,8 +12,8 @@ from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.assignments.assign import member_who_reviews
 from curation.review.models import DECIDING, Decision
-from curation.review.queue.pace import pace_of, start_of_day
 from curation.review.queue.reserved import not_decided
+from curation.review.queue.take import pace_of, start_of_day
 from curation.samples.models import SampleStatus
 from curation.web.database.prepared import Prepared
 from curation.web.ids import IdList

@@ -9,19 +9,25 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from curation.labels.models import titles, unanswered
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.review.decisions.decide import refuse_wrong_input
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import enter_opinion, notify_of_opinions
-from curation.review.decisions.outcome import name_approved_texts
-from curation.review.decisions.state import change, emit_decided, fields_after, log_line
+from curation.review.decisions.state import (
+    change,
+    emit_decided,
+    fields_after,
+    log_line,
+    name_approved_texts,
+    titles,
+    unanswered,
+)
 from curation.review.models import STATUS_AFTER, Action, Batch, Decision, Lease
 from curation.samples.blind import refuse_hidden
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import LEAKS, Sample, SampleStatus
-from curation.samples.scans import scan_texts
+from curation.samples.texts import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.figures import counted

@@ -11,13 +11,11 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from curation.labels.models import refuse_unanswered
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.marks import trim_session
 from curation.review.decisions.opinions import decision_to_keep, enter_opinion, notify_of_opinions, outcome_of
-from curation.review.decisions.outcome import name_approved_texts
 from curation.review.decisions.state import (
     MAX_COMMENT,
     MAX_REASON,
@@ -25,8 +23,10 @@ from curation.review.decisions.state import (
     emit_decided,
     fields_after,
     log_line,
+    name_approved_texts,
     refuse_errors,
     refuse_stale_version,
+    refuse_unanswered,
 )
 from curation.review.models import DECIDING, Action, Decision, Draft, Lease, Pick
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample

@@ -9,13 +9,13 @@ from django.db.models import Q
 
 from curation.duels.models import Duel, Opponent
 from curation.projects.access import Access
-from curation.review.decisions.outcome import AnsweredSide, latest_revisions, reference_answer
+from curation.review.decisions.outcome import latest_revisions
 from curation.review.decisions.state import MAX_REASON, change, refuse_errors
 from curation.review.models import Clearance, Pick
 from curation.review.queue.lease import lock_sample
 from curation.samples.models import SCANNED, Sample, SampleStatus
-from curation.samples.scans import scan_texts, text_sha256
 from curation.samples.scores import scanned_flags
+from curation.samples.texts import AnsweredSide, reference_answer, scan_texts, text_sha256
 from curation.trajectories.models import TrajectoryText
 from curation.web.problems import FieldError, NotFound
 from curation.web.text.storable import text_errors

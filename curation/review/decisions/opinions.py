@@ -16,7 +16,7 @@ from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.document import Review
-from curation.review.decisions.state import OF_SEVERAL, UNDECIDED, change, fields_after
+from curation.review.decisions.state import OF_SEVERAL, UNDECIDED, change, fields_after, is_waiting
 from curation.review.models import Action, Decision, Revision
 from curation.samples.blind import look
 from curation.samples.models import LEAKS, Bucket, Flag, Sample, SampleStatus
@@ -55,7 +55,7 @@ def own_and_settled(access: Access) -> Q:
 def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:
     """Note that the caller saw the others' decisions on unsettled samples. Their samples are read."""
     for row in rows:
-        if row.reviewer_id != access.user.pk and row.waits_in(row.sample):
+        if row.reviewer_id != access.user.pk and is_waiting(row, row.sample):
             look(access, row.sample)
 
 

@@ -14,7 +14,7 @@ from curation.projects.access import Access
 from curation.review.decisions.decide import MAX_TEXT, clear_draft
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
-from curation.review.decisions.outcome import kept_side, latest_revision, latest_revisions
+from curation.review.decisions.outcome import latest_revision, latest_revisions
 from curation.review.decisions.state import (
     UNDECIDED,
     change,
@@ -25,7 +25,7 @@ from curation.review.decisions.state import (
 )
 from curation.review.models import Action, Decision, Pick, Revision, Suggestion
 from curation.review.queue.lease import held_by_other, holder_of, lock_sample, own_lease
-from curation.review.queue.seats import LEFT, RIGHT, hides_sides, pick_of, seats_meant
+from curation.review.queue.seats import LEFT, RIGHT, hides_sides, kept_side, pick_of, seats_meant
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.storable import text_errors

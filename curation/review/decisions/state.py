@@ -1,26 +1,41 @@
-"""The fields of a sample that decisions change, their copy in the log for an undo, the refusal of a stale version, and
-the signal and the event of decided samples.
+"""What decisions write: the fields of a sample with their copy in the log for an undo, the refusal of a stale version,
+the labels that an approval needs and the texts that it names, and the signal and the event of decided samples.
+
+`name_approved_texts` names the text of a new approval, exactly as the person read it, and scans it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, NotRequired, TypedDict
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
 
-from django.db.models import Exists
+from django.contrib.auth.models import User
+from django.db.models import Exists, QuerySet, TextField
+from django.db.models.functions import Cast
 from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from curation.duels.models import Duel, Session
 from curation.guarantees.models import Guarantee
+from curation.labels.models import Label, Question
 from curation.projects.access import Access
 from curation.projects.models import Project
+from curation.review.decisions.outcome import latest_revisions
 from curation.review.models import STATUS_AFTER, Action, Decision, Pick
+from curation.review.queue.seats import kept_side
 from curation.samples.models import Sample, SampleKind, SampleStatus
+from curation.samples.texts import AnsweredSide, answer_sha256, reference_answer, scan_texts, text_sha256
+from curation.trajectories.models import TrajectoryText
+from curation.trajectories.recorded import RecordedTexts
 from curation.web.database.prepared import Prepared
 from curation.web.ids import IdList
 from curation.web.problems import FieldError, Invalid, Stale
+from curation.web.text.storable import column_text, read_column
 from curation.webhooks.emit import emit_each
 from curation.webhooks.models import Webhook, WebhookEvent
+from judging.messages import Message
+from judging.scan.scan import rule_set_version, texts_of
 
 
 class Before(TypedDict):
@@ -121,9 +136,58 @@ def fields_after(action: str, reviewer: int, *, leak: bool, at: datetime | None 
     }
 
 
+def is_waiting(line: Decision, sample: Sample) -> bool:
+    """Whether the decision waits for those of others on its sample, or for someone who adjudicates."""
+    return not line.settles and line.undone_by_id is None and line.round == sample.round
+
+
 def refuse_stale_version(sample: Sample, version: int | None) -> None:
     if version is not None and version != sample.version:
         raise stale(sample, given=version)
+
+
+def _required(project: int) -> QuerySet[Question]:
+    return Question.objects.filter(project=project, archived_at=None, required=True).order_by("id")
+
+
+# Every approval makes this query, and most projects require nothing.
+_first_required = Prepared(_required, project=int)
+
+
+def unanswered(project: Project, samples: Sequence[Sample], authors: Sequence[User]) -> dict[int, list[Question]]:
+    """The required questions that none of these people has answered, by sample; samples without any are left out. One
+    query in a project that requires nothing."""
+    if _first_required.first(project=project.pk) is None:
+        return {}
+    required = list(_required(project.pk))
+    rows = Label.objects.filter(
+        question__in=required, sample__in=samples, author__in=authors, current=True, value__isnull=False
+    )
+    answered = set(rows.values_list("sample_id", "question_id"))
+    missing = {
+        sample.pk: [
+            question
+            for question in required
+            if question.about in ("", sample.kind) and (sample.pk, question.pk) not in answered
+        ]
+        for sample in samples
+    }
+    return {pk: questions for pk, questions in missing.items() if questions}
+
+
+def refuse_unanswered(project: Project, sample: Sample, authors: Sequence[User]) -> None:
+    """Refuse to approve a sample before one of these people has answered its required questions."""
+    missing = unanswered(project, [sample], authors).get(sample.pk, [])
+    if missing:
+        raise Invalid(
+            f"Answer before you approve sample {sample.pk}: {titles(missing)}",
+            code="labels_missing",
+            errors=[FieldError(f"labels.{question.name}", "is required") for question in missing],
+        )
+
+
+def titles(questions: Sequence[Question]) -> str:
+    return ", ".join(question.title for question in questions)
 
 
 def refuse_errors(errors: Sequence[FieldError]) -> None:
@@ -178,3 +242,129 @@ def emit_decided(project: Project, lines: Sequence[Decision]) -> None:
         decided.send(Decision, lines=lines)
     if webhooks:
         emit_each(project, WebhookEvent.REVIEW_DECIDED, data)
+
+
+class SharedText(NamedTuple):
+    """The messages of a session, its tools as JSON, and the hash of both as they are stored."""
+
+    messages: Sequence[Message]
+    tools: str
+    sha256: str
+
+    @classmethod
+    def read(cls, messages: str, tools: str) -> "SharedText":
+        return cls(cast(list[Message], read_column(messages)), tools, text_sha256(f"{messages}\n{tools}"))
+
+    def prompt_sha256(self, at: int) -> str:
+        """Return what tells whether a prompt at this position is still the same. A session is hashed once for all of
+        its prompts."""
+        return text_sha256(f"{self.sha256} {at}")
+
+
+class Sessions:
+    """The sessions of prompts that are read in chunks. A session is read once while its prompts follow each other."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, SharedText] = {}
+
+    def read(self, ids: Sequence[int]) -> dict[int, SharedText]:
+        """Return the sessions of a chunk, and forget those of earlier chunks."""
+        self._texts = {pk: self._texts[pk] for pk in ids if pk in self._texts}
+        missing = list({*ids}.difference(self._texts))
+        of_trajectories = []
+        for pk, messages, tools in _sessions_of.all(ids=missing):
+            if messages is None:
+                of_trajectories.append(pk)
+            else:
+                self._texts[pk] = SharedText.read(messages, tools)
+        if of_trajectories:  # making a query costs more than reading a row
+            for row in Session.objects.filter(pk__in=of_trajectories).select_related("trajectory__text"):
+                self._texts[row.pk] = SharedText.read(column_text(row.all_messages), column_text(row.tools))
+        return self._texts
+
+
+_STORED = ("messages", "tools")
+_AS_TEXT = [Cast(name, TextField()) for name in _STORED]
+# Every 50 rows of an export make this query.
+_sessions_of = Prepared(lambda ids: Session.objects.filter(pk__in=IdList(ids)).values_list("pk", *_AS_TEXT), ids=list)
+
+
+# Sessions are long, so only a few are in memory at once.
+_AT_ONCE = 50
+
+
+def name_approved_texts(approvals: Sequence[Decision]) -> None:
+    """Set `revision`, `text_sha256` and the scan's result on approvals that are not yet written. The caller locks their
+    samples. They are by one person, whose own revisions may be hidden from others."""
+    turns = [line for line in approvals if line.sample.kind == SampleKind.TURN]
+    # A revision would have raised the first version.
+    revised_ids = [line.sample_id for line in turns if line.sample.version > 1 or line.sample.opinions]
+    latest = latest_revisions(revised_ids, reader=approvals[0].reviewer_id) if revised_ids else {}
+    for line in turns:
+        revision = latest.get(line.sample_id, {}).get(kept_side(line.pick))
+        if revision is not None:
+            line.revision_id, line.text_sha256 = revision.pk, answer_sha256(revision.text)
+    revised = {line.sample_id: latest[line.sample_id][kept_side(line.pick)].text for line in turns if line.revision_id}
+    _name_and_scan_turns(turns, revised)
+    _name_sessions([line for line in approvals if line.sample.kind == SampleKind.TRAJECTORY])
+
+
+def _name_and_scan_turns(approvals: Sequence[Decision], revised: Mapping[int, str]) -> None:
+    """Name the recorded answers and prompts, scan everything that an export may write of each sample, and note where
+    nothing is found. `revised` are the approved texts that are revisions."""
+    lines = {line.sample_id: line for line in approvals}
+    rows = _texts_of(list(lines))
+    while part := list(islice(rows, _AT_ONCE)):
+        scanned: dict[int, list[str]] = {}
+        for pk, shared, at, reference, *columns in part:
+            challenger = AnsweredSide(*columns[:3])
+            king = reference_answer(reference) if columns[3] is None else AnsweredSide(*columns[3:])
+            kept, text, other = challenger, columns[0], king
+            if kept_side(lines[pk].pick) == Pick.KING:
+                kept, text, other = king, reference if columns[3] is None else columns[3], challenger
+            if text is not None and pk not in revised:
+                lines[pk].text_sha256 = kept.sha256
+            lines[pk].prompt_sha256, lines[pk].other_sha256 = shared.prompt_sha256(at), other.sha256
+            texts = [shared.messages[:at], read_column(shared.tools), challenger, king, revised.get(pk, "")]
+            scanned[pk] = list(texts_of(texts))
+        found = scan_texts(chain.from_iterable(scanned.values()))
+        for pk, texts in scanned.items():
+            if found.keys().isdisjoint(texts):
+                lines[pk].scan_rules = rule_set_version()
+
+
+def _texts_of(sample_ids: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """Yield the sample, its session, its position there, the reference, and the columns of both answers."""
+    if len(sample_ids) == 1:
+        row = _texts_of_one.first(sample=sample_ids[0])
+        if row is not None and row[0] is not None:  # None: the messages are those of a trajectory
+            messages, tools, at, pk, *rest = row
+            yield pk, SharedText.read(messages, tools), at, *rest
+            return
+    sessions = Sessions()
+    duels = Duel.objects.filter(sample_id__in=IdList(sample_ids)) if sample_ids else Duel.objects.none()
+    rows = duels.values_list("prompt__text__session_id", *_COLUMNS).iterator(chunk_size=_AT_ONCE)
+    while part := list(islice(rows, _AT_ONCE)):
+        texts = sessions.read([row[0] for row in part])
+        for session, at, pk, *rest in part:
+            yield pk, texts[session], at, *rest
+
+
+_SIDES = [f"{side}__text__{name}" for side in ("challenger", "king") for name in ("text", "thinking", "tool_calls")]
+_COLUMNS = ("prompt__text__at", "sample_id", "prompt__text__reference", *_SIDES)
+_SHARED = [Cast(f"prompt__text__session__{name}", TextField()) for name in _STORED]
+# Every decision of one sample makes this query.
+_texts_of_one = Prepared(lambda sample: Duel.objects.filter(sample=sample).values_list(*_SHARED, *_COLUMNS), sample=int)
+
+
+def _name_sessions(approvals: Sequence[Decision]) -> None:
+    lines = {line.sample_id: line for line in approvals}
+    if not lines:
+        return
+    rows = TrajectoryText.objects.filter(trajectory__sample_id__in=IdList(list(lines)))
+    columns = rows.values_list("trajectory__sample_id", *RecordedTexts._fields)
+    for sample_id, *columns_of_text in columns.iterator(_AT_ONCE):
+        recorded = RecordedTexts(*columns_of_text)
+        lines[sample_id].text_sha256 = recorded.sha256
+        if not scan_texts(recorded.texts()):
+            lines[sample_id].scan_rules = rule_set_version()

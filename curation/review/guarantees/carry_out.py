@@ -22,8 +22,7 @@ from curation.guarantees.models import Audit, Draw, Guarantee
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.outcome import name_approved_texts
-from curation.review.decisions.state import decided, emit_decided, fields_after, log_line
+from curation.review.decisions.state import decided, emit_decided, fields_after, log_line, name_approved_texts
 from curation.review.guarantees.draw import write_draws
 from curation.review.guarantees.proof import alive_of, proof_of
 from curation.review.guarantees.sets import HELD, Rows, not_held, unpacked

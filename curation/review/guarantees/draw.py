@@ -11,8 +11,7 @@ from curation.guarantees.models import Audit, AuditSet, Draw
 from curation.labels.models import Question
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Scope
-from curation.review.decisions.outcome import name_approved_texts
-from curation.review.decisions.state import log_line
+from curation.review.decisions.state import log_line, name_approved_texts
 from curation.review.guarantees.sets import (
     Rows,
     SetRows,

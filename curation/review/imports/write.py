@@ -24,11 +24,10 @@ from curation.review.imports.content import ImportedRow
 from curation.review.imports.labels import Completed, pair_rows
 from curation.review.models import import_batch
 from curation.samples.models import UNSCORED, Flag, Sample, SampleKind, SampleText
-from curation.samples.scans import scan_texts
 from curation.samples.scores import SampleRow, scanned_flags, upsert_samples
+from curation.samples.texts import answer_sha256, scan_texts
 from curation.web.ids import IdList, KeyList
 from curation.web.text.storable import storable
-from judging.answers.digest import answer_sha256
 from judging.answers.facts import answer_facts
 from judging.messages import Message, message_text
 

@@ -13,6 +13,8 @@ from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import FieldError, Invalid
 
 LEFT, RIGHT = "left", "right"
+# Looked up once: on an enumeration it costs more than the comparison, and an export asks for each row.
+_KING = Pick.KING.value
 # Values of a preference besides left and right.
 PICK_OF_WORD = {
     "challenger": Pick.CHALLENGER,
@@ -109,6 +111,11 @@ def side_of_token(access: Access, sample: Sample, token: str) -> Pick:
 
 def other_side(side: str) -> Pick:
     return Pick.KING if side == Pick.CHALLENGER else Pick.CHALLENGER
+
+
+def kept_side(pick: str) -> Pick:
+    """The side whose answer an approval with this pick keeps; a draw and no pick keep the challenger's."""
+    return Pick.KING if pick == _KING else Pick.CHALLENGER
 
 
 def seats_meant(

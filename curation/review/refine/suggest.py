@@ -23,8 +23,8 @@ from curation.runs.kinds import MOST_OPEN_CALLS, ItemFailed, Json, LlmContext, P
 from curation.runs.models import Item, Run
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleKind, SampleQuerySet, SampleStatus
-from curation.samples.scans import scan_texts
 from curation.samples.scores import scanned_flags
+from curation.samples.texts import scan_texts
 from curation.web.ids import IdList
 from curation.web.text.storable import storable
 from judging.answers.read import FORMAT_REFUSALS, format_refusal

@@ -23,9 +23,8 @@ from curation.trajectories.session.conversation import StepConversation
 from curation.trajectories.session.shown import Shown
 from curation.trajectories.shell import positions_of
 from curation.web.database.prepared import Prepared
-from curation.web.text.chat import Chat
 from curation.web.text.markup import Mark, Span, marked, scan_marks
-from curation.web.text.transcript import Recorded, Source, TurnPosition
+from curation.web.text.transcript import Chat, Recorded, Source, TurnPosition
 from judging.answers.facts import answer_facts
 from judging.scan.rules import CONTROL
 

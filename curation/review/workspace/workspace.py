@@ -18,12 +18,13 @@ from curation.projects.settings.data import Words
 from curation.review.decisions.decide import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
-from curation.review.decisions.outcome import Reviewed, kept_side
+from curation.review.decisions.outcome import Reviewed
 from curation.review.decisions.second_opinions import AskedFor, colleagues_of, requests_of
+from curation.review.decisions.state import is_waiting
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
-from curation.review.queue.pace import ReviewProgress, progress_of
-from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, place_of, shown_seats, side_token
+from curation.review.queue.seats import LEFT, RIGHT, Seats, is_blind, kept_side, place_of, shown_seats, side_token
+from curation.review.queue.take import ReviewProgress, progress_of
 from curation.review.workspace.detail import (
     AnswerDetail,
     Detail,
@@ -41,8 +42,7 @@ from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
 from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names, source_url
-from curation.web.text.markup import Spans, markdown_html, marked, visible
-from curation.web.text.parts import Form, answer_form, part_html
+from curation.web.text.markup import Form, Spans, answer_form, markdown_html, marked, part_html, visible
 from curation.web.text.transcript import Excerpt, TranscriptTurn
 from judging.panel.rubric import Dimension
 
@@ -272,7 +272,7 @@ def workspace_of(
                 _picked(row.pick, found),
                 _remark(findings, "comment", row.pk, row.reason),
                 _remark(findings, "comment", row.pk, row.comment),
-                row.reviewer_id == access.user.pk and row.waits_in(sample),
+                row.reviewer_id == access.user.pk and is_waiting(row, sample),
             )
             for row in decisions
         ],

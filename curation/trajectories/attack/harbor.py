@@ -12,7 +12,7 @@ from curation.runs.workers.sandbox import in_session_thread
 from curation.scenarios.gate.harbor import one_at_a_time
 from curation.scenarios.models import Scenario
 from curation.trajectories.params import AttackParams
-from judging.answers.blocks import fenced_blocks
+from judging.answers.facts import fenced_blocks
 from judging.sections import sections
 from sandbox.errors import SandboxError
 from sandbox.gate.report import Check, ReportLine

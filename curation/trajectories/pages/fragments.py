@@ -19,7 +19,6 @@ from curation.trajectories.session.siblings import beside, compare_siblings
 from curation.web.files import missing_file
 from curation.web.ids import find
 from curation.web.problems import NotFound
-from curation.web.text.chat import Chat
 from curation.web.text.responses import (
     find_response,
     number_in,
@@ -28,7 +27,7 @@ from curation.web.text.responses import (
     raw_response,
     window_response,
 )
-from curation.web.text.transcript import WINDOW, Recorded, Source, TurnPosition
+from curation.web.text.transcript import WINDOW, Chat, Recorded, Source, TurnPosition
 
 
 @project_page(Scope.READ, "GET")

@@ -8,10 +8,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from curation.imports.layouts.session import Json, Step
-from curation.web.text.chat import failure_in
-from curation.web.text.markup import without_colours
-from curation.web.text.parts import Argument, Form, arguments_of, as_json, form_of
-from curation.web.text.transcript import Image
+from curation.web.text.markup import Argument, Form, arguments_of, as_json, form_of, without_colours
+from curation.web.text.transcript import Image, failure_in
 
 Kind = Literal["reasoning", "message", "call", "output", "subagent"]
 # Data that is no picture has an address of megabytes.

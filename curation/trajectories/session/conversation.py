@@ -12,8 +12,7 @@ from curation.imports.layouts.session import Json, Step
 from curation.trajectories.recorded import RecordedTexts
 from curation.trajectories.session.blocks import BlockText, Kind, StepBlock, blocks_of
 from curation.web.text.figures import duration, money
-from curation.web.text.markup import with_signs
-from curation.web.text.parts import Form, command_of, is_edit, is_test
+from curation.web.text.markup import Form, command_of, is_edit, is_test, with_signs
 from curation.web.text.transcript import (
     Excerpt,
     Image,

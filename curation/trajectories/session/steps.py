@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from curation.web.text.markup import code_html, without_colours
-from curation.web.text.parts import Form, is_edit, is_test
+from curation.web.text.markup import Form, code_html, is_edit, is_test, without_colours
 from curation.web.text.transcript import (
     Excerpt,
     Landmark,

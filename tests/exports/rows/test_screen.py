@@ -20,7 +20,7 @@ from curation.web.problems import Invalid, NotFound
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import ScanFinding
 from tests.exports.exporting import content, export_of, make_pair, reasons, rows
-from tests.factories import CHALLENGER, HISTORY, OUTPUTS, make_trajectory, set_history
+from tests.factories import CHALLENGER, HISTORY, KING, OUTPUTS, make_trajectory, set_history
 from tests.judging.scan.cases import FOUND
 from tests.review.rows import judged, project_with_reviewer
 
@@ -242,16 +242,16 @@ def test_an_approval_before_these_rules_is_scanned_once(monkeypatch: pytest.Monk
     assert reasons(export_of(access.project, BOTH)) == {}
 
 
-def test_a_long_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_scanned_once_for_all_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     access = project_with_reviewer()
     long = f"{CHALLENGER}\n" + "word " * 100
     approved(access, challenger=long)
     assert TextScan.objects.filter(findings=[]).count() == 2  # the answer and its history
 
     def scan_each(texts: Iterable[str]) -> list[tuple[ScanFinding, ...]]:
-        return [() if text != long else pytest.fail("again") for text in texts]
+        return [pytest.fail("again") if text in (long, KING) else () for text in texts]
 
-    monkeypatch.setattr("curation.samples.scans.scan_each", scan_each)
+    monkeypatch.setattr("curation.samples.texts.scan_each", scan_each)
     approved(access, challenger=long)
 
 

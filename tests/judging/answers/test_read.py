@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from judging.answers.digest import answer_sha256
+from curation.samples.texts import answer_sha256
 from judging.answers.facts import Style, style_of
 from judging.answers.read import FORMAT_REFUSALS, SplitReply, format_refusal, split_thinking
 

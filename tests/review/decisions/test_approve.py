@@ -11,8 +11,8 @@ from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Action, Decision, Pick, Revision
 from curation.samples.models import Flag, Sample
+from curation.samples.texts import answer_sha256
 from curation.trajectories.models import TrajectoryText
-from judging.answers.digest import answer_sha256
 from tests.exports.exporting import reasons, run_export
 from tests.factories import CHALLENGER, KING, make_bearer, make_trajectory
 from tests.review.rows import judged, project_with_reviewer, reviewer_of

@@ -6,10 +6,11 @@ from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.access import Access
 from curation.review.decisions.decide import decide
-from curation.review.decisions.outcome import AnsweredSide, Reviewed, SampleOutcome
+from curation.review.decisions.outcome import Reviewed, SampleOutcome
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Pick
+from curation.samples.texts import AnsweredSide
 from tests.factories import CHALLENGER, KING, make_duel, make_sample
 from tests.review.rows import judged, outcome_of, project_with_reviewer, reviewer_of, sample_of
 

@@ -12,7 +12,7 @@ from curation.review.models import Clearance
 from curation.review.tasks import scan
 from curation.samples import scores
 from curation.samples.models import Flag, Sample, SampleStatus
-from curation.samples.scans import text_sha256
+from curation.samples.texts import text_sha256
 from judging.scan.scan import rule_set_version
 from tests.factories import make_duel, make_project, make_trajectory, make_user
 

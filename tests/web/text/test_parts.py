@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from curation.web.text.parts import arguments_of, command_of, form_of, is_edit, is_test, line_diff, part_html
+from curation.web.text.markup import arguments_of, command_of, form_of, is_edit, is_test, line_diff, part_html
 
 DIFF = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old = '<b>'\n+new = 1\n"
 NOTES = "# Findings\n\n- one\n\n## Next\n\nRun `make`.\n"

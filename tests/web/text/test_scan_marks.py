@@ -2,9 +2,8 @@
 
 import json
 
-from curation.web.text.chat import Chat
 from curation.web.text.markup import scan_marks
-from curation.web.text.transcript import Source, TurnPosition
+from curation.web.text.transcript import Chat, Source, TurnPosition
 
 SOURCE = Source(7, "turn", "history-window", "history-turn", "history-find", "history-raw")
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.web.text.chat import Chat
 from curation.web.text.markup import render_output, render_text
-from curation.web.text.transcript import CHUNK
+from curation.web.text.transcript import CHUNK, Chat
 
 ANSWER = "THOUGHT: read it.\n\n```bash\ngrep -n 'a < b' src/x.py | head\n```\n"
 
