@@ -111,7 +111,7 @@ def _fill(slug: str, rows: int, make: Callable[..., "list[Sample]"]) -> None:
     from django.db import transaction
 
     from curation.projects.models import Project
-    from curation.review.decisions.outcome import name_approved_texts
+    from curation.review.decisions.state import name_approved_texts
     from curation.review.models import Decision
 
     project = Project.objects.create(slug=slug, name=slug)
@@ -248,7 +248,7 @@ def _export(
     from django.db import transaction
 
     from curation.exports.files.write import write
-    from curation.exports.hygiene.export import plan_export, store_plan
+    from curation.exports.hygiene.plan import plan_export, store_plan
     from curation.exports.models import Export
     from curation.exports.recipes.recipe import read_recipe
     from curation.exports.rows.freeze import freeze

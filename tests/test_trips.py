@@ -101,4 +101,4 @@ def test_a_row_of_a_file_from_its_upload_to_the_row_of_an_export(me: Access, pro
             assert client.post(path, {"action": "approve"}, JSON, headers=headers).status_code == 201
             export = run_export(project, {"formats": ["sft-messages"]})
     assert len(rows(export, "sft-messages.train.jsonl")) == 2
-    assert_within(counted, files=119)
+    assert_within(counted, files=110)

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from curation.exports.files.write import WrittenFiles, write
 from curation.exports.hygiene.embed import EmbedStage
-from curation.exports.hygiene.export import export_tasks, plan_export, store_plan
 from curation.exports.hygiene.held_out import find_held_out
+from curation.exports.hygiene.plan import export_tasks, plan_export, store_plan
 from curation.exports.models import Export, ExportFile, FrozenRow
 from curation.exports.recipes.recipe import Recipe, recipe_errors, resolve_recipe
 from curation.exports.rows.chat_template import check_template

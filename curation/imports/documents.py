@@ -9,8 +9,7 @@ from django.conf import settings
 from curation.imports.layouts.assistants.chatgpt import is_export
 from curation.imports.layouts.folder import Document, DocumentFolder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, FileGroup, GroupKind
-from curation.imports.sources.files import SourceFiles
-from curation.imports.sources.open import Opened, open_file
+from curation.imports.sources.open import Opened, SourceFiles, open_file
 from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
 
 # A position is the number of a group of files, times this, and the number of a document in it.

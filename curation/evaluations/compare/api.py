@@ -6,8 +6,9 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from curation.evaluations.compare.baseline import pin_baseline, unpin_baseline
-from curation.evaluations.compare.compare import ModelComparison, compare, model_of, models_to_compare
+from curation.evaluations.compare.compare import ModelComparison, compare
 from curation.evaluations.compare.leaderboard import Leaderboard, leaderboard
+from curation.evaluations.compare.pairs import model_of, models_to_compare
 from curation.evaluations.compare.reports import comparison_json, report
 from curation.evaluations.live.schemas import LiveScoreOut
 from curation.evaluations.models import EvaluatedModel, EvaluationKind

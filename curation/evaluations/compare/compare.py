@@ -8,10 +8,7 @@ from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import ComparedPair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, tier_order
 from curation.evaluations.missing import missing_pairs, retry_notes
-from curation.evaluations.models import EvaluatedModel, Evaluation
-from curation.projects.models import Project
-from curation.web.ids import find
-from curation.web.problems import FieldError, Invalid
+from curation.evaluations.models import EvaluatedModel
 from curation.web.text.figures import counted
 from judging.statistics.paired import RESAMPLES, McNemar, MeanDifference, PairedVerdict, difference, mcnemar
 from judging.statistics.paired_tests import holm
@@ -202,37 +199,3 @@ def _margin(metric: Metric, share: float, mean: float) -> Margin:
     if metric.unit is SHARE:
         return Margin(share, f"{100 * share:g} points")
     return Margin(share * abs(mean), f"{100 * share:g} % of the earlier mean")
-
-
-def model_of(evaluation: Evaluation, name: str | None, *, fallback: str = "", path: str = "model") -> EvaluatedModel:
-    """The named model, else the only one, else `fallback`. `Invalid` lists the models that exist."""
-    models = {model.name: model for model in evaluation.models.select_related("evaluation").all()}
-    wanted = name or (next(iter(models)) if len(models) == 1 else fallback)
-    if wanted not in models:
-        reason = f"has no model {wanted!r}" if wanted else f"has {len(models)} models, so name one in `{path}`"
-        raise Invalid(
-            f"Evaluation {evaluation.pk} {reason}; there are {', '.join(models)}.",
-            errors=[FieldError(path, f"one of {', '.join(models)}")],
-        )
-    return models[wanted]
-
-
-def models_to_compare(
-    project: Project, before: str, after: str, *, model_before: str | None = None, model_after: str | None = None
-) -> tuple[EvaluatedModel, EvaluatedModel]:
-    """The two models by the ids of their evaluations, which can be the same evaluation."""
-    rows = Evaluation.objects.of(project)
-    one, other = find(rows, before, "evaluation"), find(rows, after, "evaluation")
-    first = model_of(one, model_before, fallback=model_after or _shared(one, other), path="model_before")
-    second = model_of(other, model_after, fallback=first.name if one.pk != other.pk else "", path="model_after")
-    if first.pk == second.pk:
-        raise Invalid.at("model_after", "A model cannot be compared with itself; name another one in `model_after`.")
-    return first, second
-
-
-def _shared(one: Evaluation, other: Evaluation) -> str:
-    """The name of the only model that both have."""
-    if one.pk == other.pk:
-        return ""
-    shared = {model.name for model in one.models.all()} & {model.name for model in other.models.all()}
-    return shared.pop() if len(shared) == 1 else ""

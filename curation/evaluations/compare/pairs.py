@@ -1,4 +1,4 @@
-"""Pair the results of two models on the same rows or tasks."""
+"""Find the two models to compare, and pair their results on the same rows or tasks."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from curation.evaluations.models import (
     AnswerMark,
     Episode,
     EvaluatedModel,
+    Evaluation,
     EvaluationKind,
     ScreenedAnswer,
     SplitRow,
@@ -14,7 +15,9 @@ from curation.evaluations.models import (
     TaskPlayed,
 )
 from curation.exports.hygiene.held_out import read_messages
-from curation.web.problems import Invalid
+from curation.projects.models import Project
+from curation.web.ids import find
+from curation.web.problems import FieldError, Invalid
 from judging.commands.screen import FLAGS
 from judging.statistics.bounds import choose_clusters
 
@@ -147,3 +150,37 @@ def tasks_of(pairs: Sequence[ComparedPair]) -> list[str]:
     tasks = [pair.example.task for pair in pairs]
     clusters = choose_clusters([pair.example.repo for pair in pairs], tasks)
     return [str(number) for number in clusters.numbers] if clusters.by == "repo" else tasks
+
+
+def model_of(evaluation: Evaluation, name: str | None, *, fallback: str = "", path: str = "model") -> EvaluatedModel:
+    """The named model, else the only one, else `fallback`. `Invalid` lists the models that exist."""
+    models = {model.name: model for model in evaluation.models.select_related("evaluation").all()}
+    wanted = name or (next(iter(models)) if len(models) == 1 else fallback)
+    if wanted not in models:
+        reason = f"has no model {wanted!r}" if wanted else f"has {len(models)} models, so name one in `{path}`"
+        raise Invalid(
+            f"Evaluation {evaluation.pk} {reason}; there are {', '.join(models)}.",
+            errors=[FieldError(path, f"one of {', '.join(models)}")],
+        )
+    return models[wanted]
+
+
+def models_to_compare(
+    project: Project, before: str, after: str, *, model_before: str | None = None, model_after: str | None = None
+) -> tuple[EvaluatedModel, EvaluatedModel]:
+    """The two models by the ids of their evaluations, which can be the same evaluation."""
+    rows = Evaluation.objects.of(project)
+    one, other = find(rows, before, "evaluation"), find(rows, after, "evaluation")
+    first = model_of(one, model_before, fallback=model_after or _shared(one, other), path="model_before")
+    second = model_of(other, model_after, fallback=first.name if one.pk != other.pk else "", path="model_after")
+    if first.pk == second.pk:
+        raise Invalid.at("model_after", "A model cannot be compared with itself; name another one in `model_after`.")
+    return first, second
+
+
+def _shared(one: Evaluation, other: Evaluation) -> str:
+    """The name of the only model that both have."""
+    if one.pk == other.pk:
+        return ""
+    shared = {model.name for model in one.models.all()} & {model.name for model in other.models.all()}
+    return shared.pop() if len(shared) == 1 else ""

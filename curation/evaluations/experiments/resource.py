@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from curation.evaluations.compare.compare import model_of
+from curation.evaluations.compare.pairs import model_of
 from curation.evaluations.experiments.card import METRICS, expectations
 from curation.evaluations.models import EvaluatedModel, Evaluation, Experiment
 from curation.evaluations.splits.forms import NONE

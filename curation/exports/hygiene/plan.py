@@ -1,22 +1,30 @@
-"""Plan: the frozen samples that are duplicates or beyond a cap, and the key by which the splits are grouped."""
+"""Plan: the frozen samples that are duplicates or beyond a cap, and the key by which the splits are grouped. It is
+stored with the samples."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from django.db.models import Q
 
 from curation.duels.models import Duel, Opponent
 from curation.exports.hygiene.contamination import ContaminatedSampleOut, HeldOutSets
+from curation.exports.hygiene.embed import EmbeddedTasks, paraphrases
+from curation.exports.hygiene.held_out import find_held_out, read_messages
 from curation.exports.hygiene.signatures import PARTS, read_near, signed_samples
-from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.splits import GroupKey, Splitting, choose_splitting, splitting_at
-from curation.exports.rows.filter import FilteredSample, Line
+from curation.exports.models import ContaminatedSample, Export, FrozenRow
+from curation.exports.recipes.recipe import GroupKey, Recipe, Splitting, choose_splitting, splitting_at
+from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
+from curation.exports.rows.freeze import frozen_chunks, frozen_samples
 from curation.exports.rows.queries import conversation_of
 from curation.exports.rows.skip_reasons import FrozenSample
 from curation.samples.models import UNSCORED, Sample, SampleStatus
 from curation.web.ids import IdList
+from curation.web.text.storable import storable
+from judging.contamination.rows import opening_of
 from judging.likeness import Bands, Groups, bands_of, group_exact, group_near
 
 # Returns the lines of some samples, if duplicates and caps are ignored.
@@ -252,3 +260,68 @@ def over_cap(rows: Iterable[Candidate], caps: Mapping[str, int]) -> dict[int, st
         for count, value in zip(taken, row.values, strict=True):
             count[value] += 1
     return over
+
+
+_WRITTEN_AT_ONCE = 500
+
+
+def plan_export(*, export: Export, embedded: bool, checkpoint: Callable[[], None]) -> ExportPlan:
+    """Return the plan for the frozen samples of an export. `embedded`: its run has embeddings of all tasks."""
+    recipe = Recipe.model_validate(export.recipe)
+    export_filter = ExportFilter(export.project, recipe, export)
+    held_out = HeldOutSets.of(export.project, recipe)
+    if embedded:
+        held_out.paraphrases = paraphrases(export.run, export_tasks(export))
+    return make_plan(
+        (export_filter.accepted(chunk) for chunk in frozen_chunks(export)),
+        recipe,
+        held_out=held_out,
+        apply=export_filter.apply,
+        read_lines=lambda ids: export_filter.lines_of(frozen_samples(export, ids)),
+        checkpoint=checkpoint,
+    )
+
+
+def export_tasks(export: Export) -> EmbeddedTasks:
+    """Return the tasks of the samples that may leave, and those of the held-out sets."""
+    recipe = Recipe.model_validate(export.recipe)
+    export_filter = ExportFilter(export.project, recipe, export)
+    filtered = (one for chunk in frozen_chunks(export) for one in export_filter.apply(export_filter.accepted(chunk)))
+    own = (
+        opening_of(read_messages(one.example.conversation.messages))
+        for one in filtered
+        if one.lines and one.example is not None
+    )
+    sets = find_held_out(export.project, recipe.held_out)
+    return EmbeddedTasks.of(own, (row.opening for held_out in sets for row in held_out.rows()))
+
+
+def store_plan(*, export: Export, plan: ExportPlan) -> None:
+    """Write the plan to the export and its frozen rows. Needs a transaction; repeating it changes nothing."""
+    changed = Q(duplicate_of__isnull=False) | ~Q(over_cap="") | ~Q(contaminated="")
+    FrozenRow.objects.filter(changed, export=export).update(duplicate_of=None, over_cap="", contaminated="")
+    left_out = plan.left_out()
+    for start in range(0, len(left_out), _WRITTEN_AT_ONCE):
+        ids = left_out[start : start + _WRITTEN_AT_ONCE]
+        rows = list(FrozenRow.objects.filter(export=export, sample_id__in=ids))
+        for row in rows:
+            row.duplicate_of = plan.duplicates.get(row.sample_id)
+            row.over_cap = plan.over_caps.get(row.sample_id, "")
+            row.contaminated = str(plan.kept_out.get(row.sample_id, ""))
+        FrozenRow.objects.bulk_update(rows, ["duplicate_of", "over_cap", "contaminated"])
+    ContaminatedSample.objects.filter(export=export).delete()
+    matches = (
+        ContaminatedSample(
+            export=export,
+            sample_id=pk,
+            held_out=match.held_out,
+            row=match.row,
+            levels=match.levels,
+            prompt=storable(match.prompt),
+            answer=storable(match.answer),
+        )
+        for pk, match in sorted(plan.contaminated.items())
+    )
+    while batch := list(islice(matches, _WRITTEN_AT_ONCE)):
+        ContaminatedSample.objects.bulk_create(batch)
+    Export.objects.filter(pk=export.pk).update(plan=plan.as_json())

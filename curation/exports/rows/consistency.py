@@ -1,7 +1,6 @@
 """Consistency: no two rows of an export teach the opposite of one another, and all rows of a file have its columns."""
 
-from curation.exports.rows.claims import PreferenceClaim
-from curation.exports.rows.filter import FilteredSample, Line
+from curation.exports.rows.filter import FilteredSample, Line, PreferenceClaim
 from curation.exports.rows.skip_reasons import SkipReason
 
 

@@ -1,8 +1,11 @@
-"""Filter: the rows that each frozen sample gives, or why it gives none. Previews and exports share it."""
+"""Filter: the rows that each frozen sample gives, the claims of these rows, or why it gives none. Previews and exports
+share it.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b, sha256
 from typing import NamedTuple
 
 import orjson
@@ -12,14 +15,12 @@ from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Columns, DataRow, Format, Solved, TrainingExample
 from curation.exports.models import Export
-from curation.exports.recipes.recipe import Recipe
-from curation.exports.recipes.splits import GroupKey, Level, split_of
+from curation.exports.recipes.recipe import GroupKey, Level, Recipe, split_of
 from curation.exports.rows.chat_template import TemplateTrial
-from curation.exports.rows.claims import PreferenceClaim, claim_of
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
 from curation.exports.rows.freeze import current_pairs, frozen_pairs, frozen_samples
 from curation.exports.rows.images import Images, images_of
-from curation.exports.rows.messages import BadHistory, length
+from curation.exports.rows.messages import BadHistory, ExportedMessage, Tool, length
 from curation.exports.rows.metadata import METADATA, Given, LabelColumns, metadata_of
 from curation.exports.rows.queries import (
     DuelTexts,
@@ -52,6 +53,49 @@ _TRAJECTORY = SampleKind.TRAJECTORY.value
 _LINE = orjson.OPT_APPEND_NEWLINE
 # Returns the frozen samples among some ids, in the order of their ids.
 ReadFrozen = Callable[[Sequence[int]], Sequence[FrozenSample]]
+
+
+class PreferenceClaim(NamedTuple):
+    """The statement of a row of a format with pairs about an answer to a prompt, and its opposite, 8 bytes of a digest
+    each.
+
+    A preference is the opposite of the one with its sides swapped; an answer to avoid is the opposite of one to learn.
+    A row with `yields` is left out if another row claims the opposite; an approved answer is kept all the same.
+    The prompt of a group has no opposite.
+    """
+
+    says: bytes
+    opposite: bytes
+    yields: bool
+
+
+def claim_of(form: Format, row: DataRow, tools: Sequence[Tool], group: str) -> PreferenceClaim | None:
+    """Return the row's claim, or None if its format only has approved answers. Case and white space make no other
+    answer, as for duplicates."""
+    if form.of_groups:
+        # Other samples of the scenario or task have the same row.
+        return PreferenceClaim(_digest(form.name.encode(), group.encode()), b"", yields=False)
+    if not form.pairs:
+        return None
+    prompt = sha256(orjson.dumps([row.prompt, tools])).digest()
+    sides = [_answer(side) for side in row.sides]
+    if len(sides) == 2:
+        return PreferenceClaim(_digest(prompt, *sides), _digest(prompt, *reversed(sides)), yields=True)
+    learned, avoided = _digest(prompt, b"+", *sides), _digest(prompt, b"-", *sides)
+    return (
+        PreferenceClaim(avoided, learned, yields=True)
+        if row.rejected
+        else PreferenceClaim(learned, avoided, yields=False)
+    )
+
+
+def _answer(side: Sequence[ExportedMessage]) -> bytes:
+    texts = [{**message, "content": " ".join(str(message.get("content") or "").casefold().split())} for message in side]
+    return orjson.dumps(texts)
+
+
+def _digest(prompt: bytes, *parts: bytes) -> bytes:
+    return blake2b(b"\n".join([prompt, *parts]), digest_size=8).digest()
 
 
 class Line(NamedTuple):

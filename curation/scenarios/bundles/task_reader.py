@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from curation.imports.sources.files import SourceFiles
+from curation.imports.sources.open import SourceFiles
 from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.scenarios.bundles.harbor import FAMILY, TaskPart
 from curation.web.text.storable import parse_inner

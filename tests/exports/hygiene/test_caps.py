@@ -1,7 +1,7 @@
 """Splits by the coarsest group that the shares allow, and caps."""
 
 from curation.exports.hygiene.plan import Candidate, over_cap
-from curation.exports.recipes.splits import GroupKey, choose_splitting, split_of, splitting_at
+from curation.exports.recipes.recipe import GroupKey, choose_splitting, split_of, splitting_at
 
 NO_KEY = GroupKey("", "", "")
 SHARES = {"train": 0.8, "val": 0.2}

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from curation.exports.recipes.splits import split_of
+from curation.exports.recipes.recipe import split_of
 from curation.projects.models import Project
 from tests.exports.exporting import export_of, make_approved, rows
 from tests.factories import make_project, make_user

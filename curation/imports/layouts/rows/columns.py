@@ -19,6 +19,18 @@ from curation.imports.layouts.messages.read import Messages, read_messages
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
+# The columns of a task, in the order in which a person reads them.
+TASK = (
+    *("instruction", "context", "passage", "question", "problem", "problem_statement", "query", "text", "input"),
+    *("choices", "options"),
+)
+# What a person said last, in rows of chats without a task; only the first of these.
+SAID = ("message", "user_message", "user_input", "user_prompt", "utterance", "request", "user", "human")
+HISTORIES = (
+    *("history", "chat_history", "conversation_history", "message_history", "dialogue_history", "dialog_history"),
+    *("previous_messages", "past_messages", "context_messages"),
+)
+
 # Levels of objects in which such facts are found.
 _INSIDE = 2
 

@@ -8,8 +8,7 @@ from typing import Any
 from curation.imports.layouts.account import EMPTY
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
-from curation.imports.layouts.rows.asked import HISTORIES, SAID, TASK
-from curation.imports.layouts.rows.columns import decoded_messages, is_message
+from curation.imports.layouts.rows.columns import HISTORIES, SAID, TASK, decoded_messages, is_message
 from curation.imports.layouts.rows.mapping import CONVERSATIONS, LONGEST_PATH, Applied, RowMapping, take_at
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused

@@ -11,10 +11,21 @@ from typing import Any
 from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
+from curation.imports.layouts.messages.content import read_content
 from curation.imports.layouts.messages.metrics import model_of, usage_of
 from curation.imports.layouts.messages.read import Messages
-from curation.imports.layouts.rows.asked import read_history, read_prompt, read_system, read_task
-from curation.imports.layouts.rows.columns import COLUMN, RowColumns, inside, is_message, truth_as_text, with_images
+from curation.imports.layouts.rows.columns import (
+    COLUMN,
+    HISTORIES,
+    SAID,
+    TASK,
+    RowColumns,
+    flat,
+    inside,
+    is_message,
+    truth_as_text,
+    with_images,
+)
 from curation.imports.layouts.rows.envelopes import lists_in, unfold
 from curation.imports.layouts.rows.mapping import Applied, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
@@ -307,3 +318,75 @@ def _numbered(steps: Sequence[Step], first: int) -> list[Step]:
     return [
         step if step["step_id"] == number else step | {"step_id": number} for number, step in enumerate(steps, first)
     ]
+
+
+_SYSTEM = (
+    *("system", "system_prompt", "systeminstruction", "system_instruction"),
+    *("system_message", "systemprompt", "sys_prompt", "developer_message"),
+)
+
+
+def read_prompt(columns: RowColumns) -> Messages:
+    """Return the column `prompt`: text of a user, or messages."""
+    given = columns.take("prompt", "steps")
+    if isinstance(given, list) and given and not isinstance(given[0], str):
+        return columns.messages(given, "prompt")
+    return columns.messages([given if is_message(given) else _user(flat(given))], "prompt")
+
+
+def read_task(columns: RowColumns) -> Messages:
+    """Return the task from its columns, or what a person said last in a chat."""
+    if names := columns.present(TASK):
+        for name in names:
+            if turns := _turns_in(columns.get(name)):
+                columns.take(name, "steps")
+                return columns.messages(turns, name)
+        asked = "\n".join(flat(columns.take(name, "user message")) for name in names)
+        return columns.messages([_user(asked)], names[0])
+    for name in columns.present(SAID)[:1]:
+        given = columns.take(name, "user message")
+        return columns.messages([given if is_message(given) else _user(flat(given))], name)
+    return columns.messages([], "")
+
+
+def read_history(columns: RowColumns) -> Messages:
+    """Return what was said before the prompt or task: messages, or pairs of question and answer as of Alpaca."""
+    for name in columns.present(HISTORIES):
+        given = columns.get(name)
+        if isinstance(given, list):
+            columns.take(name, "steps")
+            return columns.messages(_turns(given, name), name)
+    return columns.messages([], "")
+
+
+def _turns_in(given: Any) -> list[Any]:
+    """Return the messages of a task that is a conversation, or has the messages of each turn in a list."""
+    entries = given if isinstance(given, list) else []
+    flattened = [one for entry in entries for one in (entry if isinstance(entry, list) else [entry])]
+    return flattened if all(is_message(one) and "content" in one for one in flattened) else []
+
+
+def _turns(given: list[Any], name: str) -> list[Any]:
+    if all(map(is_message, given)):
+        return given
+    messages: list[Json] = []
+    for index, turn in enumerate(given):
+        if not isinstance(turn, list) or len(turn) != 2:
+            raise RowRefused(f"{name}.{index} is not a pair of question and answer, nor a message")
+        messages += [_user(flat(turn[0])), {"role": "assistant", "content": flat(turn[1])}]
+    return messages
+
+
+def read_system(columns: RowColumns, *more: str) -> Step | None:
+    present = columns.present((*_SYSTEM, *more))
+    if not present:
+        return None
+    given: Any = columns.take(present[0], "system message")
+    if isinstance(given, Mapping):  # of Gemini
+        given = given.get("parts", given.get("content", given))
+    content = read_content(given, present[0], columns.fields)
+    return {"step_id": 1, "source": "system", "message": content.message()}
+
+
+def _user(text: str) -> Json:
+    return {"role": "user", "content": text}
