@@ -77,9 +77,7 @@ class DecisionList(ListParams):
             rows = rows.filter(waiting if self.waits else ~waiting)
         if reviews_blind(access):
             rows = rows.filter(Q(reviewer=access.user) | ~Q(sample__status=SampleStatus.PENDING))
-        page = self.page(
-            rows.filter(decisions_shown_to(access)).select_related("reviewer", "sample", "guarantee__audit")
-        )
+        page = self.page(decisions_shown_to(access, rows).select_related("reviewer", "sample", "guarantee__audit"))
         look_at_opinions(access, page.rows)
         return page
 
@@ -144,7 +142,7 @@ def list_project_decisions(request: HttpRequest, slug: str, params: Query[Decisi
 def list_decisions(request: HttpRequest, sample_id: str, params: Query[OldestFirst]) -> dict[str, object]:
     """While you review blind, your own and the flags."""
     access, sample = enter_sample(request, sample_id, Scope.READ)
-    rows = Decision.objects.filter(decisions_shown_to(access), sample=sample)
+    rows = decisions_shown_to(access, Decision.objects.filter(sample=sample))
     rows = rows.select_related("reviewer", "sample", "guarantee__audit")
     blind = _reads_blind(access, sample)
     if blind:

@@ -107,6 +107,12 @@ class DecisionQuerySet(models.QuerySet["Decision"]):
         found = self.filter(action__in=actions, settles=True, guarantee__withdrawn_at=None)
         return found.not_undone().exclude(models.Exists(later))
 
+    def own_and_settled(self, user: int) -> "DecisionQuerySet":
+        """The decisions of a user (an id), and those that wait for nobody: a page where people decide shows them alone,
+        to curators too."""
+        shown = models.Q(settles=True) | models.Q(reviewer=user) | ~models.Q(sample__status=SampleStatus.PENDING)
+        return self.filter(shown)
+
     def opinions(self) -> "DecisionQuerySet":
         """Independent decisions that are not taken back. A person's last one counts."""
         return self.filter(round__gt=0, action__in=DECIDING).not_undone()

@@ -8,7 +8,7 @@ neither the sample's status nor its version, so no page and no call can tell tha
 from collections.abc import Iterable
 from dataclasses import replace
 
-from django.db.models import F, Max, Q
+from django.db.models import F, Max
 from django.urls import reverse
 
 from curation.assignments.models import AssignedSample
@@ -17,7 +17,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.document import Review
 from curation.review.decisions.state import OF_SEVERAL, UNDECIDED, change, fields_after, is_waiting
-from curation.review.models import Action, Decision, Revision
+from curation.review.models import Action, Decision, DecisionQuerySet, Revision
 from curation.samples.blind import look
 from curation.samples.models import LEAKS, Bucket, Flag, Sample, SampleStatus
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
@@ -41,15 +41,9 @@ def sees_opinions(access: Access) -> bool:
     return access.may(Scope.RUN)
 
 
-def decisions_shown_to(access: Access) -> Q:
-    """The decisions that the caller may see: others' only when their sample is settled, or to adjudicate."""
-    return Q() if sees_opinions(access) else own_and_settled(access)
-
-
-def own_and_settled(access: Access) -> Q:
-    """The caller's decisions and those that wait for nobody: the ones shown on a page where they decide, to curators
-    too."""
-    return Q(settles=True) | Q(reviewer=access.user) | ~Q(sample__status=SampleStatus.PENDING)
+def decisions_shown_to(access: Access, rows: DecisionQuerySet) -> DecisionQuerySet:
+    """Those that the caller may see: others' only when their sample is settled, or to adjudicate."""
+    return rows if sees_opinions(access) else rows.own_and_settled(access.user.pk)
 
 
 def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:

@@ -1,52 +1,21 @@
-"""Requests for a second opinion: whom the caller may ask, the requests that they may withdraw, and the withdrawal of
-these and other assignments."""
+"""The withdrawal of requests for a second opinion, and of other assignments."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
-from curation.assignments.models import REVIEWING, AssignedSample, Assignment
+from curation.assignments.models import AssignedSample, Assignment
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
-from curation.projects.models import Member, Project, Scope
+from curation.projects.models import Project, Scope
 from curation.review.decisions.findings import flag_findings
-from curation.review.decisions.opinions import sees_opinions, settle_without_request
+from curation.review.decisions.opinions import settle_without_request
 from curation.review.decisions.state import emit_decided
 from curation.review.models import Decision
 from curation.review.queue.lease import lock_sample
 from curation.samples.models import Sample, SampleStatus
-
-
-@dataclass(frozen=True, slots=True)
-class AskedFor:
-    """A request for a second opinion; `whom` is a username or `anybody`."""
-
-    assignment: int
-    whom: str
-
-
-def colleagues_of(access: Access, sample: Sample) -> list[str]:
-    """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
-    settled = sample.status != SampleStatus.PENDING
-    disputed = sample.disputed and sees_opinions(access)  # nobody else may know
-    if disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
-        return []
-    members = Member.objects.listed(access.project).filter(role__in=REVIEWING).exclude(user=access.user)
-    return list(members.values_list("user__username", flat=True)[:500])
-
-
-def requests_of(access: Access, sample: Sample) -> list[AskedFor]:
-    """The requests for a second opinion on the sample that the caller may withdraw. One that counts has left its mark
-    on the sample, so the page of another costs no query."""
-    if not sample.opinions:
-        return []
-    rows = AssignedSample.objects.filter(sample=sample, assignment__second_opinion=True)
-    if not access.may(Scope.RUN):
-        rows = rows.filter(assignment__created_by=access.user)
-    shown = rows.order_by("assignment_id").values_list("assignment_id", "member__user__username")
-    return [AskedFor(pk, username or "anybody") for pk, username in shown]
 
 
 def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:

@@ -42,7 +42,8 @@ def sample_labels(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         return HttpResponseRedirect(sample_url(access.project.slug, pk))
     found = detail_of(sample, access.user.pk) if sample.kind == SampleKind.TURN else None
     places = [place for place, _, _ in answers_shown(access, sample, found)] if found else []
-    panel = label_panel(access, sample, own_lease(sample, access), places)
+    questions = list(Question.objects.asked(access.project, sample.kind))
+    panel = label_panel(access, sample, questions, own_lease(sample, access), places) if questions else None
     context = {"labels": panel, "sample": sample, "project": access.project}
     return announce(render(request, "review/workspace/_labels.html", context), f"Saved the labels of sample {pk}.")
 

@@ -119,11 +119,10 @@ class LabelPanel:
         return any(view.row.kind == QuestionKind.SPAN for view in self.questions)
 
 
-def label_panel(access: Access, sample: Sample, lease: Lease | None, places: Sequence[str]) -> LabelPanel | None:
-    """The panel of a sample; None where the project asks nothing about it. `places` are those of its answers."""
-    asked = list(Question.objects.asked(access.project, sample.kind))
-    if not asked:
-        return None
+def label_panel(
+    access: Access, sample: Sample, asked: Sequence[Question], lease: Lease | None, places: Sequence[str]
+) -> LabelPanel:
+    """The panel of a sample with the questions that are `asked` about it. `places` are those of its answers."""
     seats = None if ONLY in places else shown_seats(access, sample, lease)
     rows = Label.objects.filter(sample=sample, current=True, value__isnull=False).visible_to(access.user.pk)
     labels = list(rows.select_related("question", "author").order_by("id"))

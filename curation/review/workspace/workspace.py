@@ -7,19 +7,20 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
 
+from curation.assignments.models import REVIEWING, AssignedSample
 from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported
+from curation.labels.models import Question
 from curation.projects.access import Access
-from curation.projects.models import Scope
+from curation.projects.models import Member, Scope
 from curation.projects.settings.data import Words
 from curation.review.decisions.decide import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
-from curation.review.decisions.opinions import own_and_settled, sees_opinions
+from curation.review.decisions.opinions import sees_opinions
 from curation.review.decisions.outcome import Reviewed
-from curation.review.decisions.second_opinions import AskedFor, colleagues_of, requests_of
 from curation.review.decisions.state import is_waiting
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
@@ -131,6 +132,14 @@ class Revealed:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedFor:
+    """A request for a second opinion; `whom` is a username or `anybody`."""
+
+    assignment: int
+    whom: str
+
+
+@dataclass(frozen=True, slots=True)
 class Workspace:
     sample: Sample
     location: Location
@@ -227,7 +236,7 @@ def workspace_of(
     blind = is_blind(access, sample)
     rollout = rollout_of(access, sample, blind=blind, view=location.view) if rolled_out else None
     holder = holder_of(sample.pk, other_than=access.user)
-    log = Decision.objects.filter(own_and_settled(access), sample=sample).order_by("-id")
+    log = Decision.objects.own_and_settled(access.user.pk).filter(sample=sample).order_by("-id")
     decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None and not notice
     draft = draft_of(access=access, sample_id=sample.pk) if may_decide else None
@@ -237,6 +246,7 @@ def workspace_of(
     answers = answers_shown(access, sample, found, lease) if found else []
     has_sides = len(answers) > 1
     history = None if rollout else history_of(sample)
+    questions = list(Question.objects.asked(access.project, sample.kind))
     revisions = _revisions(sample, access) if found and not blind else []
     shown = ShownTexts(
         answers={
@@ -289,13 +299,35 @@ def workspace_of(
         draft=draft,
         preference=_preference(access, sample, pick, lease) if has_sides else "",
         done=last_done(access),
-        labels=label_panel(access, sample, lease, [place for place, _, _ in answers]),
+        labels=label_panel(access, sample, questions, lease, [place for place, _, _ in answers]) if questions else None,
         skipped_before=skipped_before,
         notice=notice,
-        may_adjudicate=sees_opinions(access),
+        may_adjudicate=access.may(Scope.RUN),
         colleagues=colleagues_of(access, sample) if may_decide else (),
         asked=requests_of(access, sample) if may_decide else (),
     )
+
+
+def colleagues_of(access: Access, sample: Sample) -> list[str]:
+    """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
+    settled = sample.status != SampleStatus.PENDING
+    disputed = sample.disputed and sees_opinions(access)  # nobody else may know
+    if disputed or (settled and sample.decided_by_id != access.user.pk and not access.may(Scope.RUN)):
+        return []
+    members = Member.objects.listed(access.project).filter(role__in=REVIEWING).exclude(user=access.user)
+    return list(members.values_list("user__username", flat=True)[:500])
+
+
+def requests_of(access: Access, sample: Sample) -> list[AskedFor]:
+    """The requests for a second opinion on the sample that the caller may withdraw. One that counts has left its mark
+    on the sample, so the page of another costs no query."""
+    if not sample.opinions:
+        return []
+    rows = AssignedSample.objects.filter(sample=sample, assignment__second_opinion=True)
+    if not access.may(Scope.RUN):
+        rows = rows.filter(assignment__created_by=access.user)
+    shown = rows.order_by("assignment_id").values_list("assignment_id", "member__user__username")
+    return [AskedFor(pk, username or "anybody") for pk, username in shown]
 
 
 def answers_shown(

@@ -3,7 +3,6 @@ from django.test import Client
 
 from curation.projects.models import AuditEntry
 from curation.review.decisions.decide import decide, draft_of, save_draft
-from curation.review.decisions.opinions import own_and_settled
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Draft, Pick, Revision
@@ -135,7 +134,7 @@ def test_an_undone_private_revision_leaves_the_sample_to_everybody_as_it_was() -
     sample.refresh_from_db()
     assert (sample.opinions, sample.version) == (0, 1)
     other = reviewer_of(access.project)
-    assert not Decision.objects.filter(own_and_settled(other), sample=sample).exists()
+    assert not Decision.objects.own_and_settled(other.user.pk).filter(sample=sample).exists()
 
 
 def test_a_revision_is_linted_for_leaks_like_an_answer(client: Client) -> None:

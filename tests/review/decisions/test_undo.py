@@ -5,7 +5,6 @@ from curation.projects.models import AuditEntry
 from curation.review.bulk.decide import decide_selected
 from curation.review.bulk.undo import BulkUndone, undo_latest
 from curation.review.decisions.decide import decide, save_draft
-from curation.review.decisions.opinions import own_and_settled
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Draft, Revision, TextScore
@@ -214,5 +213,5 @@ def test_the_undo_of_a_waiting_decision_tells_others_of_nothing() -> None:
     undo(access=access)
     decide_selected(access=access, action="reject", ids=[str(sample.pk)])
     assert isinstance(undo_latest(access=access), BulkUndone)
-    assert not Decision.objects.filter(own_and_settled(other), sample=sample).exists()
+    assert not Decision.objects.own_and_settled(other.user.pk).filter(sample=sample).exists()
     assert taken_by(access).sample == sample, "the sample is in its own queue again"
