@@ -23,7 +23,7 @@ from curation.review.pages.views import lease_if_undecided, sample_of
 from curation.review.queue.lease import give_back, hold, holder_of, own_lease
 from curation.review.queue.seats import Seats, pick_of, seats_meant, side_of_token
 from curation.review.workspace.detail import facts_of
-from curation.review.workspace.navigation import Location, last_done, location_of, queue_url, sample_url
+from curation.review.workspace.navigation import Location, done_of, last_done, location_of, queue_url, sample_url
 from curation.review.workspace.responses import announce, show, show_next, show_saved, toast
 from curation.review.workspace.workspace import workspace_of
 from curation.samples.models import SampleKind, SampleStatus
@@ -46,10 +46,10 @@ SAID = {
 @project_page(Scope.REVIEW, "POST")
 def sample_decide(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     try:
-        action, decision_id = _decide(request, access, pk)
+        decision = _decide(request, access, pk)
     except (Stale, Conflict) as problem:
         return _refused(request, access, pk, problem)
-    return _after(request, access, pk, action, decision_id)
+    return _after(request, access, decision)
 
 
 @project_page(Scope.REVIEW, "POST")
@@ -59,7 +59,7 @@ def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse
     try:
         with transaction.atomic():
             version = _revise(request, access, pk, may_be_unchanged=then != "stay")
-            decision_id = _decide(request, access, pk, action=then, version=version)[1] if then != "stay" else 0
+            decision = _decide(request, access, pk, action=then, version=version) if then != "stay" else None
     except (Stale, Conflict) as problem:
         return _refused(request, access, pk, problem)
     except Invalid as problem:
@@ -68,8 +68,8 @@ def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         )
         response["HX-Retarget"], response["HX-Reswap"] = "#editor-error", "innerHTML"
         return response
-    if then != "stay":
-        return _after(request, access, pk, then, decision_id)
+    if decision is not None:
+        return _after(request, access, decision)
     return announce(_show_again(request, access, pk), f"Saved the revision of sample {pk}.")
 
 
@@ -215,10 +215,8 @@ def answer_facts(request: HttpRequest, access: Access) -> HttpResponse:
     return render(request, "review/workspace/_protocol.html", {"facts": facts_of(request.POST.get("text", ""))})
 
 
-def _decide(
-    request: HttpRequest, access: Access, pk: int, *, action: str = "", version: int | None = None
-) -> tuple[str, int]:
-    """The action and the decision's id. A button can name a reason with its action: `reject:leaks`."""
+def _decide(request: HttpRequest, access: Access, pk: int, *, action: str = "", version: int | None = None) -> Decision:
+    """Decide as the form says. A button can name a reason with its action: `reject:leaks`."""
     action, _, reason = (action or request.POST.get("action", "")).partition(":")
     done = decide(
         access=access,
@@ -234,7 +232,7 @@ def _decide(
     )
     # The comment is in the log now. An edited text is kept for an undo.
     clear_draft(access=access, sample_id=pk)
-    return action, done.decision.pk
+    return done.decision
 
 
 def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: bool) -> int:
@@ -269,22 +267,23 @@ def _seconds(given: str) -> float | None:
         raise Invalid("`seconds` is not a number.", errors=[FieldError("seconds", "is not a number")]) from None
 
 
-def _after(request: HttpRequest, access: Access, pk: int, action: str, decision_id: int) -> HttpResponse:
+def _after(request: HttpRequest, access: Access, decision: Decision) -> HttpResponse:
     """The next sample of the queue, or the decided one revealed."""
     location = location_of(request.POST)
+    pk, action, done = decision.sample_id, decision.action, done_of(access, decision)
     if shown := number(request.POST.get("ahead", "")):
         sample = sample_of(access, shown)
-        saved = show_saved(request, access, location, sample, lease_if_undecided(access, sample))
+        saved = show_saved(request, access, location, sample, lease_if_undecided(access, sample), done)
         return announce(saved, f"{SAID[action]} sample {pk}.")
     if not request.headers.get("HX-Request"):  # a plain form: reloading must not send it again
         slug = access.project.slug
         return HttpResponseRedirect(queue_url(slug, location.query) if location.queue else sample_url(slug, pk))
     said = f"{SAID[action]} sample {pk}."
     if location.queue and (action in ("skip", "flag") or access.project.settings.review.advance):
-        return show_next(request, access, location.query, said=said)
+        return show_next(request, access, location.query, said=said, done=done)
     if location.queue:
-        location = replace(location, at=decision_id)
-    space = workspace_of(access=access, sample=sample_of(access, pk), location=location)
+        location = replace(location, at=decision.pk)
+    space = workspace_of(access=access, sample=sample_of(access, pk), location=location, done=done)
     return announce(show(request, access, space), said)
 
 

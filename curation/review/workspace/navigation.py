@@ -136,10 +136,12 @@ class LastDone:
 
 
 def last_done(access: Access) -> LastDone | None:
-    slug = access.project.slug
     last = last_of_all(access)
-    if last is None:
-        return None
+    return None if last is None else done_of(access, last)
+
+
+def done_of(access: Access, last: Decision | DecisionStep | Revision) -> LastDone:
+    slug = access.project.slug
     if isinstance(last, DecisionStep):
         return LastDone(f"Sample {last.sample_id}: {last.what}", sample_url(slug, last.sample_id))
     if isinstance(last, Revision):

@@ -11,6 +11,7 @@ from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, progress_of, take_ahead, take_next
 from curation.review.workspace.navigation import (
+    LastDone,
     Location,
     in_queue,
     last_done,
@@ -48,8 +49,11 @@ def show_claim(request: HttpRequest, access: Access, url: str) -> HttpResponse:
     return render(request, "review/claim.html", {"project": access.project, "claim_url": url, "search_url": ""})
 
 
-def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "") -> HttpResponse:
-    """The next sample of the queue that `query` describes, or its end. A reload shows the same sample again."""
+def show_next(
+    request: HttpRequest, access: Access, query: str, *, said: str = "", done: LastDone | None = None
+) -> HttpResponse:
+    """The next sample of the queue that `query` describes, or its end. A reload shows the same sample again. `done` is
+    the caller's last step where the request made it."""
     wanted = wanted_of(query)
     taken = take_next(access=access, order=order_of(query), wanted=wanted, resume=True)
     location = in_queue(query)
@@ -66,7 +70,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
             "query": query,
             "filtered": wanted is not None and not wanted.is_empty(),
             "navigation": navigation_of(access, location, 0),
-            "done": last_done(access),
+            "done": done or last_done(access),
             "search_url": "",
         }
         template = "review/workspace/_fragment.html" if request.headers.get("HX-Request") else "review/queue/end.html"
@@ -80,6 +84,7 @@ def show_next(request: HttpRequest, access: Access, query: str, *, said: str = "
             location=location,
             lease=taken.lease,
             skipped_before=taken.skipped_before,
+            done=done,
         )
         response, now = show(request, access, space), f"Sample {taken.sample.pk}."
     if request.headers.get("HX-Request"):
@@ -105,7 +110,7 @@ def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse
 
 
 def show_saved(
-    request: HttpRequest, access: Access, location: Location, sample: Sample, lease: Lease | None
+    request: HttpRequest, access: Access, location: Location, sample: Sample, lease: Lease | None, done: LastDone
 ) -> HttpResponse:
     """The parts that a decision changes on the page of `sample`, which the browser had fetched ahead."""
     progress = progress_of(access)
@@ -114,7 +119,7 @@ def show_saved(
         "sample": sample,
         "progress": progress,
         "count": progress.left,
-        "done": last_done(access),
+        "done": done,
         "navigation": navigation_of(access, location, sample.pk),
         "lease": lease,
         "lapsed": lease is None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -217,6 +218,10 @@ class Workspace:
         return f"{word}, {self.preference}" if self.preference else word
 
 
+# All samples of a project have the same guidelines beside them.
+_guidelines_html = lru_cache(maxsize=32)(markdown_html)
+
+
 def workspace_of(
     *,
     access: Access,
@@ -225,8 +230,10 @@ def workspace_of(
     lease: Lease | None = None,
     skipped_before: bool = False,
     notice: str = "",
+    done: LastDone | None = None,
 ) -> Workspace:
-    """Read it all, with about a dozen queries by index. `lease` is the one that the page keeps, if any.
+    """Read it all, with about a dozen queries by index. `lease` is the one that the page keeps, if any. `done` is the
+    caller's last step where the request made it.
 
     With a `notice`, why something was refused, the page has no keys: the sample is opened again before it is decided.
     """
@@ -235,7 +242,7 @@ def workspace_of(
     found = None if rolled_out else detail_of(sample, access.user.pk, words)
     blind = is_blind(access, sample)
     rollout = rollout_of(access, sample, blind=blind, view=location.view) if rolled_out else None
-    holder = holder_of(sample.pk, other_than=access.user)
+    holder = None if lease else holder_of(sample.pk, other_than=access.user)
     log = Decision.objects.own_and_settled(access.user.pk).filter(sample=sample).order_by("-id")
     decisions = list(log.select_related("reviewer", "revision", "resolution__resolved_by")[:50])
     may_decide = access.may(Scope.REVIEW) and holder is None and not notice
@@ -292,13 +299,13 @@ def workspace_of(
             if row.action == Action.FLAG and row.undone_by_id is None and not hasattr(row, "resolution")
         ],
         rubric=() if rolled_out else rubric_of(access.project),
-        guidelines=markdown_html(access.project.guidelines),
+        guidelines=_guidelines_html(access.project.guidelines),
         reasons=[(str(number), reason) for number, reason in enumerate(settings.review.reasons[:9], 1)],
         progress=progress_of(access) if location.queue else None,
         navigation=navigation_of(access, location, sample.pk),
         draft=draft,
         preference=_preference(access, sample, pick, lease) if has_sides else "",
-        done=last_done(access),
+        done=done or last_done(access),
         labels=label_panel(access, sample, questions, lease, [place for place, _, _ in answers]) if questions else None,
         skipped_before=skipped_before,
         notice=notice,
