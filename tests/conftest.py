@@ -3,7 +3,7 @@ import gc
 import itertools
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -53,6 +53,22 @@ OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|as_postgresql|Prepared\(")
 # statements; how it waits for them is shown by tests of its own.
 LOCKS_ROWS = re.compile(r"select_for_update")
 FIRST_TESTS = 2
+
+
+def _roomy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Python keeps frames in chunks of 16 KiB and gives a chunk back with its last frame: each call that crosses a
+    border maps memory, 500 times in a test, as deep as pytest calls it. A function that claims more than half a MiB
+    gets a chunk of one MiB, and the frames above it share the rest."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    call.__code__ = call.__code__.replace(co_stacksize=66_000)  # of 8 bytes
+    return call
+
+
+for _owner, _name in ((pytest.Session, "perform_collect"), (pytest.Function, "setup"), (pytest.Function, "runtest")):
+    setattr(_owner, _name, _roomy(getattr(_owner, _name)))
 
 
 @functools.cache
