@@ -9,6 +9,7 @@ const RETRY_MS = 10_000;
 
 let timer = null;
 let sending = null;
+let waiting = null; // what is sent after what is being sent
 const flying = new Set(); // the keys that are being sent
 
 const review = () => document.querySelector("#review[data-sample]");
@@ -69,24 +70,31 @@ function forget(key, values) {
 
 async function save() {
   timer = null;
-  const current = drafts();
-  sending = new AbortController();
-  for (const [key, values] of current) {
-    keep(key, values); // the page may be closed before the server answers
-    flying.add(key);
-    try {
-      const answer = await post(key, values, sending.signal);
-      forget(key, values);
-      document.dispatchEvent(new Event("reached"));
-      if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
-    } catch (error) {
-      if (error.name === "AbortError") break;
-      keepHere(key, values);
-    } finally {
-      flying.delete(key);
-    }
+  waiting = drafts();
+  for (const [key, values] of waiting) keep(key, values); // the page may be closed before the server answers
+  if (sending) return;
+  while (waiting) {
+    const current = waiting;
+    waiting = null;
+    sending = new AbortController();
+    for (const [key, values] of current) await send(key, values, sending.signal);
   }
   sending = null;
+}
+
+async function send(key, values, signal) {
+  if (signal.aborted) return;
+  flying.add(key);
+  try {
+    const answer = await post(key, values, signal);
+    forget(key, values);
+    document.dispatchEvent(new Event("reached"));
+    if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
+  } catch (error) {
+    if (error.name !== "AbortError" && !waiting?.has(key)) keepHere(key, values);
+  } finally {
+    flying.delete(key);
+  }
 }
 
 function saveSoon() {
@@ -113,7 +121,7 @@ document.addEventListener("draft:closing", () => {
 document.addEventListener("htmx:beforeSend", (event) => {
   if (!event.target.matches?.("#decide, #refine")) return;
   clearTimeout(timer);
-  timer = null;
+  timer = waiting = null;
   sending?.abort();
   const current = drafts();
   for (const [key, values] of current) if (!isEmpty(values)) keep(key, values);
