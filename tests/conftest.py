@@ -2,6 +2,7 @@ import functools
 import gc
 import itertools
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
@@ -77,16 +78,19 @@ def _lacks(part: str) -> str | None:
 
 
 @functools.cache
-def _names_the_product(file: str) -> bool:
-    return re.search(r"^from tests\.product import .*\bProduct\b", (ROOT / file).read_text(), re.MULTILINE) is not None
+def _shares_the_product(file: str) -> bool:
+    text = (ROOT / file).read_text()
+    own = re.search(r"^def product\(", text, re.MULTILINE)
+    return not own and re.search(r"^from tests\.product import .*\bProduct\b", text, re.MULTILINE) is not None
 
 
 class _Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Distributes files to processes in the order of collection; tests of the running product share one process."""
+    """Distributes files to processes in the order of collection. Tests of the running product share one process, but
+    for the longest file, which does not wait for the demo project and has a product of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = str(super()._split_scope(nodeid))
-        return "the running product" if _names_the_product(file) else file
+        return "the running product" if _shares_the_product(file) else file
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -127,12 +131,19 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests start first, then those in a browser, so that with several processes none is left to the end."""
+    """Long tests start first, then those in a browser, so that with several processes none is left to the end. Several
+    processes mix the other files: those of a folder often wait for sandboxes, and all would wait at the same time."""
     if config.getoption("--on-servers"):
         kept = set(_on_servers(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
-    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("long", "browser")])
+    mixed = hasattr(config, "workerinput")
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+        long, browser = (item.get_closest_marker(mark) is None for mark in ("long", "browser"))
+        return long, browser, zlib.crc32(str(item.path.relative_to(ROOT)).encode()) if mixed else 0
+
+    items.sort(key=place)
 
 
 def _on_servers(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
