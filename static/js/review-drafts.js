@@ -9,6 +9,7 @@ const RETRY_MS = 10_000;
 
 let timer = null;
 let sending = null;
+let leaving = false; // the next page may be read before a draft is saved, and finds its copy
 let waiting = null; // what is sent after what is being sent
 const flying = new Set(); // the keys that are being sent
 
@@ -65,7 +66,7 @@ const keepHere = (key, values) => showState(keep(key, values) ? "Kept in this br
 
 // A copy that was not changed since it was sent goes.
 function forget(key, values) {
-  if (localStorage.getItem(key) === JSON.stringify(values)) localStorage.removeItem(key);
+  if (!leaving && localStorage.getItem(key) === JSON.stringify(values)) localStorage.removeItem(key);
 }
 
 async function save() {
@@ -140,8 +141,9 @@ async function sendKept() {
     const kept = localStorage.getItem(key);
     if (kept === null || flying.has(key)) continue; // sent meanwhile, or now
     try {
-      await post(key, JSON.parse(kept));
-      if (localStorage.getItem(key) === kept) localStorage.removeItem(key);
+      const values = JSON.parse(kept);
+      await post(key, values);
+      forget(key, values);
       document.dispatchEvent(new Event("reached"));
       if (drafts().has(key)) showState("Draft saved.");
     } catch {
@@ -164,7 +166,11 @@ function restore() {
 
 window.addEventListener("online", sendKept);
 document.addEventListener("session:back", sendKept);
-setInterval(() => { if (!document.hidden) sendKept(); }, RETRY_MS);
+window.addEventListener("beforeunload", () => { leaving = true; });
+setInterval(() => {
+  leaving = false; // the page is still there, as after a download
+  if (!document.hidden) sendKept();
+}, RETRY_MS);
 document.addEventListener("htmx:load", restore);
 restore();
 sendKept();
