@@ -20,7 +20,7 @@ _OPENED = (*(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst
 _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DocumentRow(SourceRow):
     """A document. A row of data in a file has its value, any other document none. `place` begins a reason to refuse it:
     the name of the document, where a source has several files."""

@@ -248,6 +248,8 @@ def _wrapped(messages: object) -> list[object]:
 
 
 def _observations(row: Json) -> list[Json]:
+    if "observations" not in row and "input" not in row:  # nearly every row of an import
+        return []
     given = [row, *listed(row.get("observations"))] if "observations" in row else [row]
     return [
         one for one in given if isinstance(one, Mapping) and "input" in one and "output" in one and _is_langfuse(one)

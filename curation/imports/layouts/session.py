@@ -40,7 +40,7 @@ class Continuation:
     steps: Sequence[Step]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionOrigin:
     """Where a session comes from. `group` is shared by the attempts at one task. Empty text means unknown."""
 
@@ -99,7 +99,7 @@ class SessionUsage:
 NO_USAGE, NO_VERDICT = SessionUsage(), VerifierResult()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AgentSession:
     """One session of an agent, or one row of training data.
 
@@ -116,7 +116,7 @@ class AgentSession:
     learned: Mapping[int, bool] = field(default_factory=dict)
     endings: Sequence[Continuation] = ()
     label: bool | None = None
-    origin: SessionOrigin = SessionOrigin()
+    origin: SessionOrigin = field(default_factory=SessionOrigin)
     verdict: VerifierResult = NO_VERDICT
     usage: SessionUsage = NO_USAGE
     metadata: Json = field(default_factory=dict)
@@ -124,7 +124,9 @@ class AgentSession:
     document: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("name", "version", "model_name") if self.agent else ():
+        if not self.agent:
+            return
+        for name in ("name", "version", "model_name"):
             if not isinstance(self.agent.get(name, ""), str | None):
                 raise RowRefused(f"{name} of the agent is {str(self.agent[name])[:60]}, not a text")
         if not isinstance(self.tools, list) or not all(isinstance(tool, dict) for tool in self.tools):

@@ -63,7 +63,7 @@ _KNOWN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Messages:
     """`learned` has the marks of training by position. `positions` has, for each message of the source, that of the
     last step after it."""

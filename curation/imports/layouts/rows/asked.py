@@ -78,7 +78,7 @@ def _turns(given: list[Any], name: str) -> list[Any]:
 
 
 def read_system(columns: RowColumns, *more: str) -> Step | None:
-    present = columns.present((*_SYSTEM, *more))
+    present = columns.present(_SYSTEM + more)
     if not present:
         return None
     given: Any = columns.take(present[0], "system message")

@@ -21,6 +21,7 @@ _DEEP = "input"
 # Objects with the answer to it.
 _ANSWERS = ("response", "result", "outputs", "output", "response_body", "choices")
 _QUESTIONS = ("messages", "contents", "input")
+_WHOLE = (*CONVERSATIONS, "contents")
 # Rows with one of these columns are known without a list of messages.
 _OF_ROWS = frozenset(("prompt", "completion", "completions", "chosen", "rejected", "preferred_output", "king"))
 _DEEPEST = 4
@@ -36,7 +37,7 @@ def unfold(applied: Applied) -> None:
     row = applied.row
     _read_template(applied)
     answer = _answer_of(row)
-    if any(row.get(name) not in EMPTY for name in (*CONVERSATIONS, "contents")):
+    if any(row.get(name) not in EMPTY for name in _WHOLE):
         _complete(applied, answer)
         return
     if not _OF_ROWS.isdisjoint(row):
@@ -158,7 +159,10 @@ def _act(applied: Applied, column: str) -> None:
 
 
 def _answer_of(row: Json) -> str:
-    return next((name for name in _ANSWERS if name in row and answers_in(row[name])), "")
+    for name in _ANSWERS:
+        if name in row and answers_in(row[name]):
+            return name
+    return ""
 
 
 def answers_in(value: Any) -> list[Any]:
