@@ -46,13 +46,8 @@ class Consistency:
                 filtered.skip(reason, line.format)
 
     def _note_column(self, line: Line) -> None:
-        has_column, others = (
-            (self._without_images, self.with_images)
-            if line.images is None
-            else (self.with_images, self._without_images)
-        )
-        has_column.add(line.format)
-        if line.format in others and not self._is_known:
+        (self._without_images if line.images is None else self.with_images).add(line.format)
+        if not self._is_known and line.format in self.with_images & self._without_images:
             self.is_late = True
 
     def _keep_repeated(self, filtered: FilteredSample) -> None:
