@@ -73,6 +73,11 @@ def out(figures: type[T]) -> type[T]:
     return dataclass(figures, frozen=True, config=config)  # type: ignore[return-value]
 
 
+def answer(name: str, **fields: Any) -> type[Schema]:
+    """Return the response of one call: a dictionary of these fields, by their types or by type and default."""
+    return create_model(name, __base__=Schema, __module__=__name__, **fields)
+
+
 def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[Strict]:
     """Return the request of a change: the fields of `schema`, each of which may be omitted, and `more`."""
     fields = {

@@ -19,33 +19,14 @@ RECENT_CALLS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
-    """A queue and the slots of its workers; `missing` says how to start a worker if there is none."""
-
-    name: str
-    workers: int
-    missing: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelState:
-    """Successes and failures among an endpoint's last `RECENT_CALLS` calls."""
-
-    endpoint: Endpoint
-    ok: int
-    failed: int
-    last_error: str
-
-
-@dataclass(frozen=True, slots=True)
 class System:
     components: list[ComponentOut]
     workers: list[WorkerSeen]
-    queues: list[QueueState]
+    queues: list[dict[str, object]]
     live_runs: int
     pending: int
     claimed: int
-    models: list[ModelState]
+    models: list[dict[str, object]]
     facts: list[tuple[str, str]]
     sandboxes: list[SandboxReport]
 
@@ -68,22 +49,22 @@ def system_state(project: Project) -> System:
     )
 
 
-def _queue(name: str, workers: list[WorkerSeen]) -> QueueState:
+def _queue(name: str, workers: list[WorkerSeen]) -> dict[str, object]:
     slots = sum(worker.slots for worker in workers if name in worker.queues.split(","))
     missing = "" if slots else f"No worker listens: celery --app config worker --queues {name}"
-    return QueueState(name, slots, missing)
+    return {"name": name, "workers": slots, "missing": missing}
 
 
-def _model(endpoint: Endpoint) -> ModelState:
+def _model(endpoint: Endpoint) -> dict[str, object]:
     recent = Call.objects.filter(endpoint=endpoint).order_by("-id").values("pk", "status", "error")[:RECENT_CALLS]
     rows = list(recent)
     failed = [row for row in rows if row["status"] == CallStatus.ERROR]
-    return ModelState(
-        endpoint=endpoint,
-        ok=sum(row["status"] == CallStatus.OK for row in rows),
-        failed=len(failed),
-        last_error=failed[0]["error"][:300] if failed else "",
-    )
+    return {
+        "endpoint": endpoint,
+        "ok": sum(row["status"] == CallStatus.OK for row in rows),
+        "failed": len(failed),
+        "last_error": failed[0]["error"][:300] if failed else "",
+    }
 
 
 def _facts() -> list[tuple[str, str]]:

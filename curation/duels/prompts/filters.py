@@ -48,7 +48,6 @@ class PromptFilter(RowFilter):
 
 @named_list("prompts", page="prompt-list")
 class PromptList(PromptFilter, ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     labels: ClassVar[Mapping[str, str]] = {**PromptFilter.labels, "excluded": "Excluded"}
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
         **PromptFilter.choices,
@@ -65,7 +64,6 @@ class PromptList(PromptFilter, ListParams):
 
 
 class PullRequestList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"repo": "repo", "instance_id": "instance_id"}
 
     repo: Words = ()
@@ -81,7 +79,7 @@ class PullRequestList(ListParams):
 
 @named_list("exclusions", page="exclusion-list")
 class ExclusionList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    """Excluded instances of a project."""
 
 
 def prompt_figures(project: Project) -> dict[str, int]:

@@ -1,8 +1,7 @@
 """The line of kings: its REST calls and its page."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -29,7 +28,7 @@ router = Router(tags=["duels"])
 
 @named_list("reigns", page="reign-list")
 class ReignList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    """Reigns of a project."""
 
 
 class CrownIn(Strict):

@@ -15,7 +15,6 @@ from curation.web.lists.params import ArchivableList, ListParams, named_list
 @named_list("evaluations", page="evaluation-list")
 class EvaluationList(ArchivableList):
     archived_column = "run__archived_at"
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
     split: str | None = Field(None, description="Only evaluations of this split.")
 

@@ -1,6 +1,5 @@
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from ninja import Schema
 from pydantic import Field, model_validator
@@ -28,7 +27,6 @@ _COUNTS: dict[str, Any] = {
 @named_list("exports", page="export-list")
 class ExportList(ArchivableList):
     archived_column = "run__archived_at"
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
 RecipeDocument = Annotated[
@@ -64,11 +62,6 @@ class RecipeOut(Out):
     name: str = Field(examples=["weekly"])
     recipe: RecipeDocument = Field(validation_alias="document")
     updated_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
-
-
-class RecipeList(Schema):
-    data: list[RecipeOut]
-    next_cursor: str | None = None
 
 
 class FileOut(Schema):

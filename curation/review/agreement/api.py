@@ -1,5 +1,5 @@
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
 from curation.projects.access import enter
@@ -7,7 +7,7 @@ from curation.projects.models import Scope
 from curation.review.agreement.disputes import DisputeList
 from curation.review.agreement.figures import figures_of
 from curation.review.schemas import DecisionOut
-from curation.web.schemas import Ends, Id, Out, Page
+from curation.web.schemas import Ends, Id, Out, Page, answer
 
 
 class DisputeOut(Out):
@@ -34,10 +34,6 @@ class FigureOut(Out):
     )
 
 
-class AgreementOut(Schema):
-    data: list[FigureOut]
-
-
 router = Router(tags=["review"])
 
 
@@ -49,7 +45,9 @@ def list_disputes(request: HttpRequest, slug: str, params: Query[DisputeList]) -
     return page.response(lambda sample: disputes[sample.pk])
 
 
-@router.get("/projects/{slug}/agreement", response=AgreementOut, summary="How far people agree")
+@router.get(
+    "/projects/{slug}/agreement", response=answer("AgreementOut", data=list[FigureOut]), summary="How far people agree"
+)
 def get_agreement(request: HttpRequest, slug: str) -> dict[str, object]:
     """Over the samples that several people decided independently (`settings.review.overlap`). Needs the scope `run`."""
     access = enter(request, slug, Scope.RUN)

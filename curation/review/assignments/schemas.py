@@ -91,10 +91,6 @@ class WorkloadOut(Out):
         return version_of([self.per_day, self.target])
 
 
-class WorkloadsOut(Schema):
-    data: list[WorkloadOut]
-
-
 class SecondOpinionIn(Strict):
     username: str | None = Field(None, description="Whom to ask; null for anybody.", examples=["ben"])
 

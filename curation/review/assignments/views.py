@@ -9,7 +9,7 @@ from django.urls import reverse
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MAX_SAMPLES, AssignmentList, MemberShare, assign, check_until, parts_of
+from curation.review.assignments.assign import MAX_SAMPLES, MemberShare, assign, assignments_of, check_until, parts_of
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import Workload, check_target, set_target, workloads
 from curation.review.decisions.second_opinions import withdraw_assignment
@@ -19,6 +19,7 @@ from curation.samples.models import Sample, SampleStatus
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.lists.pages import list_context
+from curation.web.lists.params import ListParams
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
 from curation.web.text.figures import COUNTED_UP_TO, counted
@@ -119,8 +120,8 @@ def _page(
 ) -> HttpResponse:
     """`target` is a target that was refused."""
     slug = access.project.slug
-    params = AssignmentList.from_query(request.GET, ignore={"query"})
-    page = params.rows(access)
+    params = ListParams.from_query(request.GET, ignore={"query"})
+    page = params.page(assignments_of(access))
     parts_by = parts_of(page.rows)
     undecided = Sample.objects.of(access.project).filter(status=SampleStatus.PENDING)
     context = {

@@ -1,5 +1,8 @@
+from typing import Annotated
+
 from django.http import HttpRequest
 from ninja import Query, Router
+from pydantic import Field
 
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
@@ -10,7 +13,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number
 from curation.web.problems import FieldError, Invalid
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["review"])
 
@@ -36,7 +39,11 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
     return {"batch": done.batch, "action": done.action, "changed": done.changed, "data": rows}
 
 
-@router.post("/samples/bulk/undo", response=s.BulkUndoneOut, summary="Undo a bulk decision")
+@router.post(
+    "/samples/bulk/undo",
+    response=answer("BulkUndoneOut", restored=Annotated[int, Field(examples=[2])], kept=list[s.BulkRow]),
+    summary="Undo a bulk decision",
+)
 def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
     done = undo_bulk(access=enter(request, body.project, Scope.REVIEW), batch=body.batch)
     kept = [BulkDecisionRow(str(pk), refusal=reason) for pk, reason in done.kept]

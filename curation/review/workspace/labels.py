@@ -94,18 +94,11 @@ class QuestionView:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherLabel:
-    author: str
-    title: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
 class LabelPanel:
     """`places` are where spans can be, `others` the answers of other people; empty while the sample is pending."""
 
     questions: list[QuestionView]
-    others: list[OtherLabel]
+    others: list[dict[str, object]]
     places: list[str]
     may_label: bool
 
@@ -132,7 +125,11 @@ def label_panel(access: Access, sample: Sample, lease: Lease | None, places: Seq
     return LabelPanel(
         questions=[_view(sample, question, own.get(question.pk), seats, _keys(question, keys)) for question in asked],
         others=[
-            OtherLabel(label.author.get_username(), label.question.title, _answer(sample, label, seats))
+            {
+                "author": label.author.get_username(),
+                "title": label.question.title,
+                "answer": _answer(sample, label, seats),
+            }
             for label in labels
             if label.author_id != access.user.pk
         ],

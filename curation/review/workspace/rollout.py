@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -24,21 +23,6 @@ from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Recorded, TerminalStep, TurnPosition
 
 MOST_ATTEMPTS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The verdict of the checker or verifier, hidden until the decision, and the agent and model that acted."""
-
-    agent: str
-    model: str
-    outcome: Outcome
-    keep: bool
-    passed: bool | None
-    output: SafeString
-    rewards: dict[str, float]
-    exception: SafeString
-    replay: ReplayState
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +68,7 @@ class RolloutView:
     steps: int
     session: Excerpt[TerminalStep] | Excerpt[Exchange]
     siblings: Siblings
-    checked: Checked | None
+    checked: dict[str, object] | None
     attempts: list[RolloutAttempt]
     run_again: bool
 
@@ -177,15 +161,15 @@ def sibling_of(
     return found
 
 
-def _checked(row: Trajectory) -> Checked:
-    return Checked(
-        agent=with_signs(row.agent),
-        model=row.model,
-        outcome=Outcome(row.outcome),
-        keep=row.keep,
-        passed=row.checker_passed,
-        output=visible(without_colours(row.text.checker_output).rstrip()),
-        rewards=row.rewards,
-        exception=visible(row.exception),
-        replay=ReplayState(row.replay),
-    )
+def _checked(row: Trajectory) -> dict[str, object]:
+    return {
+        "agent": with_signs(row.agent),
+        "model": row.model,
+        "outcome": Outcome(row.outcome),
+        "keep": row.keep,
+        "passed": row.checker_passed,
+        "output": visible(without_colours(row.text.checker_output).rstrip()),
+        "rewards": row.rewards,
+        "exception": visible(row.exception),
+        "replay": ReplayState(row.replay),
+    }

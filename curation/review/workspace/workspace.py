@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
@@ -11,7 +10,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
-from curation.duels.score.shown import ImportedOut, imported
+from curation.duels.score.shown import imported
 from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.projects.settings.data import Words
@@ -93,14 +92,6 @@ class DecisionView:
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionScore:
-    """A score of a revision. `before` is its parent's score against the king by the same panel, if there is one."""
-
-    row: TextScore
-    before: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class RevisionView:
     """One step of the story. `draft` is the model's suggestion that it was saved from, if any."""
 
@@ -109,25 +100,12 @@ class RevisionView:
     note: SafeString
     diff: SafeString
     may_rejudge: bool
-    scores: list[RevisionScore]
+    scores: list[dict[str, object]]
     draft: Suggestion | None
 
     @property
     def edited(self) -> bool:
         return self.draft is not None and self.draft.text != self.row.text
-
-
-@dataclass(frozen=True, slots=True)
-class Revealed:
-    """Facts that are hidden while blind."""
-
-    duel_id: int
-    score: Score | None
-    imported: ImportedOut | None
-    judges: list[dict[str, Any]]
-    metrics: list[tuple[str, float]]
-    revisions: list[RevisionView]
-    revised: list[AnswerDetail]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +123,7 @@ class Workspace:
     history: Excerpt[TranscriptTurn] | None
     tools: SafeString | None
     rollout: RolloutView | None
-    revealed: Revealed | None
+    revealed: dict[str, object] | None
     flags: list[str]
     findings: list[FindingView]
     source_url: str | None
@@ -368,7 +346,9 @@ def _revisions(sample: Sample, access: Access) -> list[Revision]:
     return list(rows.prefetch_related("text_scores")[:20])
 
 
-def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView], words: Words) -> Revealed:
+def _revealed(
+    found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView], words: Words
+) -> dict[str, object]:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
     revisions: list[RevisionView] = []
     against_king = _against_king(found.duel, rows)
@@ -377,8 +357,11 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
         diff = diff_html(word_diff(row.parent.text if row.parent else side.text, row.text), show="both")
         note = _remark(findings, "note", row.pk, row.note)
         before = against_king.get(row.parent_id, {}) if row.of == Pick.CHALLENGER else {}
-        scores = [
-            RevisionScore(score, before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None)
+        scores: list[dict[str, object]] = [
+            {
+                "row": score,
+                "before": before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None,
+            }
             for score in row.text_scores.all()
         ]
         draft = getattr(row, "suggestion", None)
@@ -388,7 +371,15 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
     revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]
     made_by = Verdict.objects.filter(pk__in=score.verdicts) if score is not None else Verdict.objects.none()
     judges = judge_views(found.duel, made_by.order_by("judge", "pk"), words)
-    return Revealed(found.duel.pk, score, imported(found.duel), judges, metrics, revisions, revised)
+    return {
+        "duel_id": found.duel.pk,
+        "score": score,
+        "imported": imported(found.duel),
+        "judges": judges,
+        "metrics": metrics,
+        "revisions": revisions,
+        "revised": revised,
+    }
 
 
 def _against_king(duel: Duel, rows: Sequence[Revision]) -> dict[int | None, dict[str, float]]:

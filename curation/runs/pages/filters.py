@@ -54,7 +54,6 @@ class CallList(ListParams):
 
 @named_list("calls", page="call-list")
 class ProjectCallList(CallList):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {
         **CallList.lookups,
         "run": "run_id",

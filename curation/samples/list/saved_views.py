@@ -1,12 +1,9 @@
 """Saved views: filters of a project's lists with a name, shared by the project."""
 
-from dataclasses import dataclass
-
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
-from ninja import Schema
 from pydantic import Field
 
 from curation.projects.access import Access, enter, opens
@@ -16,30 +13,10 @@ from curation.samples.models import SavedView
 from curation.web.database.prepared import Prepared
 from curation.web.lists.params import NamedList, find_list
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Problem
-from curation.web.schemas import Id, Out, Strict
+from curation.web.schemas import Id, Out, Strict, answer
 
 
-@dataclass(frozen=True, slots=True)
-class ViewLink:
-    pk: int
-    name: str
-    url: str
-    delete_url: str
-    current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ViewMenu:
-    """The saved views of a list, for its page. `query` is the page's own filter and order."""
-
-    list: str
-    list_url: str
-    query: str
-    may_save: bool
-    views: tuple[ViewLink, ...]
-
-
-def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
+def view_menu(access: Access, of: NamedList, given: QueryDict) -> dict[str, object]:
     slug = access.project.slug
     url = reverse(of.page, args=[slug])
     try:
@@ -47,17 +24,17 @@ def view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
     except Problem:  # the page shows the errors of its filter
         here = given.urlencode()
     views = tuple(
-        ViewLink(
-            view.pk,
-            view.name,
-            f"{url}?{view.query}",
-            reverse("saved-view-delete", args=[slug, view.pk]),
-            view.query == here,
-        )
+        {
+            "pk": view.pk,
+            "name": view.name,
+            "url": f"{url}?{view.query}",
+            "delete_url": reverse("saved-view-delete", args=[slug, view.pk]),
+            "current": view.query == here,
+        }
         for view in _views.all(project=access.project.pk, of=of.name)
         if opens(f"{url}?{view.query}", access)
     )
-    return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
+    return {"list": of.name, "list_url": url, "query": here, "may_save": access.may(Scope.REVIEW), "views": views}
 
 
 # The page of every list asks.
@@ -72,11 +49,6 @@ class SavedViewIn(Strict):
 
 class SavedViewOut(SavedViewIn, Out):
     id: Id
-
-
-class SavedViewList(Schema):
-    data: list[SavedViewOut]
-    next_cursor: str | None = None
 
 
 class SavedViews(Resource[SavedView]):
@@ -117,7 +89,11 @@ saved_views = SavedViews()
 router = saved_views.router()
 
 
-@router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
+@router.get(
+    "/projects/{slug}/views",
+    response=answer("SavedViewList", data=list[SavedViewOut], next_cursor=(str | None, None)),
+    summary="List saved views",
+)
 def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
     rows = saved_views.rows(enter(request, slug, Scope.READ))
     return {"data": [*(rows.filter(list=find_list(list).name) if list else rows)]}

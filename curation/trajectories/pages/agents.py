@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from django.db.models import Avg, Case, Count, F, Q, Value, When
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
 from curation.projects.access import Access, enter
@@ -16,7 +16,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
-from curation.web.schemas import Money, Out
+from curation.web.schemas import Money, Out, answer
 from curation.web.text.markup import with_signs
 from judging.statistics.paired import MeanDifference, PairedVerdict, difference
 from judging.statistics.paired_tests import holm
@@ -219,11 +219,11 @@ class AgentOut(Out):
         return len(entry.tasks)
 
 
-class AgentsOut(Schema):
-    data: list[AgentOut]
-
-
-@router.get("/projects/{slug}/agents", response=AgentsOut, summary="Compare agents and models by their trajectories")
+@router.get(
+    "/projects/{slug}/agents",
+    response=answer("AgentsOut", data=list[AgentOut]),
+    summary="Compare agents and models by their trajectories",
+)
 def list_agents(request: HttpRequest, slug: str, params: Query[AgentBoard]) -> dict[str, object]:
     """At most 200 entries: by their set of tasks, in each the best `pass_at_1` first. Those who review blind get no
     pending samples."""
