@@ -333,21 +333,6 @@ class BulkIn(Strict):
     count: int | None = Field(None, description="How many samples you expect to match; another number: 409.")
 
 
-class BulkRow(Out):
-    id: str = Field(validation_alias="sample_id", examples=["4711"])
-    ok: bool = Field(examples=[True])
-    status: NotEmpty = Field(examples=["approved"])
-    version: NotZero = Field(examples=[2])
-    error: NotEmpty = Field(validation_alias="refusal", examples=[None])
-
-
-class BulkOut(Schema):
-    batch: str = Field(examples=["5f0c…"])
-    action: str = Field(examples=["approve"])
-    changed: int = Field(examples=[2])
-    data: list[BulkRow]
-
-
 class BatchIn(Strict):
     project: str = Field(examples=["demo"])
     batch: str = Field(examples=["5f0c…"])

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from types import new_class
@@ -11,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
+    computed_field,
     create_model,
     model_validator,
 )
@@ -87,6 +89,15 @@ def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> typ
     }
     doc = "Omitted fields keep their values."
     return create_model(name, __base__=Strict, __doc__=doc, __module__=schema.__module__, **fields, **more)  # type: ignore[call-overload, no-any-return]
+
+
+def computed(**documented: Any) -> Callable[[Callable[[Any], T]], Any]:
+    """Make a method a field of the response. OpenAPI does not mark it as read-only: no request has it."""
+
+    def unmark(schema: dict[str, Any]) -> None:
+        del schema["readOnly"]
+
+    return computed_field(**documented, json_schema_extra=unmark)
 
 
 @cache

@@ -64,7 +64,7 @@ def project_overview(request: HttpRequest) -> HttpResponse:
     params = ProjectList.from_query(request.GET)
     page = params.page(Project.objects.visible_to(user).archived(params.archived))
     context = list_context(request, params, page, "/api/v1/overview")
-    context["rows"] = figures_of(page.rows, user)
+    context["rows"] = list(figures_of(page.rows, user).values())
     return render(request, "dashboard/overview/projects.html", context)
 
 

@@ -79,7 +79,7 @@ class PullRequestList(ListParams):
 
 @named_list("exclusions", page="exclusion-list")
 class ExclusionList(ListParams):
-    """Excluded instances of a project."""
+    pass
 
 
 def prompt_figures(project: Project) -> dict[str, int]:

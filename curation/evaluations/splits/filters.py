@@ -15,7 +15,7 @@ LEVELS = [level.value for level in Level]
 
 @named_list("splits", page="split-list")
 class SplitList(ArchivableList):
-    """Splits of a project."""
+    pass
 
 
 class SplitRowList(ListParams):

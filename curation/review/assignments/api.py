@@ -103,9 +103,7 @@ def put_target(request: HttpRequest, response: HttpResponse, slug: str, username
             Project.objects.select_for_update().get(pk=access.project.pk)
             now = _workload(access, username)
             seen_version(request, now.version(), now=now.model_dump())
-        out = WorkloadOut.model_validate(
-            set_target(access=access, username=username, per_day=body.per_day, total=body.total)
-        )
+        out = set_target(access=access, username=username, per_day=body.per_day, total=body.total)
     set_etag(response, out.version())
     return out
 
@@ -127,7 +125,7 @@ def post_second_opinion(
 def _workload(access: Access, username: str) -> WorkloadOut:
     for row in workloads(access):
         if row.username == username:
-            return WorkloadOut.model_validate(row)
+            return row
     raise NotFound(f"{access.project.slug} has no member {username!r} with the right to review.")
 
 

@@ -1,7 +1,7 @@
 """Requests for a second opinion: whom the caller may ask, the requests that they may withdraw, and the withdrawal of
 these and other assignments."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef
@@ -19,14 +19,6 @@ from curation.review.queue.lease import lock_sample
 from curation.samples.models import Sample, SampleStatus
 
 
-@dataclass(frozen=True, slots=True)
-class AskedFor:
-    """A request for a second opinion; `whom` is a username or `anybody`."""
-
-    assignment: int
-    whom: str
-
-
 def colleagues_of(access: Access, sample: Sample) -> list[str]:
     """Whom the caller may ask for a second opinion on the sample; none where they may not ask."""
     settled = sample.status != SampleStatus.PENDING
@@ -37,7 +29,7 @@ def colleagues_of(access: Access, sample: Sample) -> list[str]:
     return list(members.values_list("user__username", flat=True)[:500])
 
 
-def requests_of(access: Access, sample: Sample) -> list[AskedFor]:
+def requests_of(access: Access, sample: Sample) -> list[dict[str, object]]:
     """The requests for a second opinion on the sample that the caller may withdraw. One that counts has left its mark
     on the sample, so the page of another costs no query."""
     if not sample.opinions:
@@ -46,7 +38,7 @@ def requests_of(access: Access, sample: Sample) -> list[AskedFor]:
     if not access.may(Scope.RUN):
         rows = rows.filter(assignment__created_by=access.user)
     shown = rows.order_by("assignment_id").values_list("assignment_id", "member__user__username")
-    return [AskedFor(pk, username or "anybody") for pk, username in shown]
+    return [{"assignment": pk, "whom": username or "anybody"} for pk, username in shown]
 
 
 def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:

@@ -64,13 +64,6 @@ ONLY = "only"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    value: str
-    key: str
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SpanView:
     """One marked part of a text; `place` is left, right, answer or a turn."""
 
@@ -85,7 +78,7 @@ class QuestionView:
     are shown."""
 
     row: Question
-    choices: list[Choice]
+    choices: list[dict[str, object]]
     key: str
     text: str
     spans: list[SpanView]
@@ -150,7 +143,10 @@ def _view(sample: Sample, question: Question, own: Label | None, seats: Seats | 
         row=question,
         choices=[]
         if is_text
-        else [Choice(str(one), key, one in chosen) for one, key in zip(question.choices, keys, strict=True)],
+        else [
+            {"value": str(one), "key": key, "chosen": one in chosen}
+            for one, key in zip(question.choices, keys, strict=True)
+        ],
         key=keys[0] if is_text else "",
         text=value if is_text and value else "",
         spans=_spans(sample, value, seats, own.author_id) if own and is_span and value else [],

@@ -26,23 +26,6 @@ MOST_ATTEMPTS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutAttempt:
-    """This rollout, or one of its scenario that was made after the decision that it needs a new one. `hidden`: its
-    sample is pending, and the reader reviews blind."""
-
-    row: Trajectory
-    hidden: bool
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome(self.row.outcome)
-
-    @property
-    def score(self) -> float | None:
-        return self.row.sample.score if self.row.sample else None
-
-
-@dataclass(frozen=True, slots=True)
 class RolloutView:
     """The session with computed facts and its siblings. `pk` is the trajectory's.
 
@@ -69,7 +52,7 @@ class RolloutView:
     session: Excerpt[TerminalStep] | Excerpt[Exchange]
     siblings: Siblings
     checked: dict[str, object] | None
-    attempts: list[RolloutAttempt]
+    attempts: list[dict[str, object]]
     run_again: bool
 
     @property
@@ -121,17 +104,25 @@ def _view_url(access: Access, sample: Sample, view: str) -> str:
     return f"{reverse('sample-sibling', args=[access.project.slug, sample.pk])}?view={view}"
 
 
-def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[RolloutAttempt]:
+def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[dict[str, object]]:
     """Return the trajectory and those that were made of its scenario since the first decision that it needs a new
     rollout; none without such ones."""
     asked = Decision.objects.filter(sample=sample, action=Action.REFINE).not_undone().order_by("id").first()
     if asked is None:
         return []
     since = Trajectory.objects.siblings_of(row).filter(created_at__gt=asked.created_at).select_related("sample")
-    newer = [RolloutAttempt(one, one.sample is not None and hides(access, one.sample)) for one in since[:MOST_ATTEMPTS]]
-    look_at(access, [one.row.sample_id for one in newer])
+    newer = list(since[:MOST_ATTEMPTS])
+    look_at(access, [one.sample_id for one in newer])
     row.sample = sample
-    return [RolloutAttempt(row, False), *newer] if newer else []
+    return [
+        {
+            "row": one,
+            "hidden": one is not row and one.sample is not None and hides(access, one.sample),
+            "outcome": Outcome(one.outcome),
+            "score": one.sample.score if one.sample else None,
+        }
+        for one in ([row, *newer] if newer else [])
+    ]
 
 
 def roll_out_again(access: Access, sample: Sample) -> Run:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils.safestring import SafeString
@@ -18,7 +19,7 @@ from curation.review.decisions.decide import draft_of
 from curation.review.decisions.findings import CHALLENGER, KING
 from curation.review.decisions.opinions import own_and_settled, sees_opinions
 from curation.review.decisions.outcome import Reviewed, kept_side
-from curation.review.decisions.second_opinions import AskedFor, colleagues_of, requests_of
+from curation.review.decisions.second_opinions import colleagues_of, requests_of
 from curation.review.models import Action, Decision, Draft, Lease, Pick, Revision, Suggestion, TextScore
 from curation.review.queue.lease import holder_of, own_lease
 from curation.review.queue.pace import ReviewProgress, progress_of
@@ -28,7 +29,6 @@ from curation.review.workspace.detail import (
     Detail,
     Facts,
     FindingView,
-    ShownAnswer,
     ShownTexts,
     detail_of,
     findings_shown,
@@ -37,7 +37,7 @@ from curation.review.workspace.detail import (
 )
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
-from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
+from curation.review.workspace.navigation import DONE, Location, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names, source_url
 from curation.web.text.markup import Spans, markdown_html, marked, visible
@@ -76,22 +76,6 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionView:
-    """A line of the log. `pick` is the picked side as the page names it, or a draw."""
-
-    row: Decision
-    pick: str
-    reason: SafeString
-    comment: SafeString
-    waits_for_others: bool
-
-    @property
-    def done(self) -> str:
-        """The action of its reviewer: `approved`."""
-        return DONE[self.row.action]
-
-
-@dataclass(frozen=True, slots=True)
 class RevisionView:
     """One step of the story. `draft` is the model's suggestion that it was saved from, if any."""
 
@@ -127,27 +111,27 @@ class Workspace:
     flags: list[str]
     findings: list[FindingView]
     source_url: str | None
-    decisions: Sequence[DecisionView]
+    decisions: Sequence[dict[str, Any]]
     attention: Sequence[Decision]
     rubric: tuple[Dimension, ...]
     guidelines: SafeString
     reasons: list[tuple[str, str]]
     progress: ReviewProgress | None
-    navigation: Navigation
+    navigation: dict[str, str]
     draft: Draft | None
     preference: str
-    done: LastDone | None
+    done: dict[str, object] | None
     labels: LabelPanel | None
     skipped_before: bool = False
     notice: str = ""
     may_adjudicate: bool = False
     colleagues: Sequence[str] = ()
-    asked: Sequence[AskedFor] = ()
+    asked: Sequence[dict[str, object]] = ()
 
     @property
     def waiting(self) -> Decision | None:
         """The caller's decision, if it waits for those of others."""
-        return next((view.row for view in self.decisions if view.waits_for_others), None)
+        return next((view["row"] for view in self.decisions if view["waits_for_others"]), None)
 
     @property
     def waiting_words(self) -> str:
@@ -218,8 +202,7 @@ def workspace_of(
     revisions = _revisions(sample, access) if found and not blind else []
     shown = ShownTexts(
         answers={
-            SIDES[answer.side]: ShownAnswer(place, answer.revision.pk if answer.revision else 0)
-            for place, _, answer in answers
+            SIDES[answer.side]: (place, answer.revision.pk if answer.revision else 0) for place, _, answer in answers
         },
         transcript=rollout.transcript if rollout else history,
         remarks={("comment", row.pk) for row in decisions} | {("note", row.pk) for row in revisions},
@@ -245,13 +228,14 @@ def workspace_of(
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=[
-            DecisionView(
-                row,
-                _picked(row.pick, found),
-                _remark(findings, "comment", row.pk, row.reason),
-                _remark(findings, "comment", row.pk, row.comment),
-                row.reviewer_id == access.user.pk and row.waits_in(sample),
-            )
+            {
+                "row": row,
+                "done": DONE[row.action],
+                "pick": _picked(row.pick, found),
+                "reason": _remark(findings, "comment", row.pk, row.reason),
+                "comment": _remark(findings, "comment", row.pk, row.comment),
+                "waits_for_others": row.reviewer_id == access.user.pk and row.waits_in(sample),
+            }
             for row in decisions
         ],
         attention=[

@@ -16,7 +16,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
-from curation.web.schemas import Money, Out, answer
+from curation.web.schemas import Money, Out, answer, out
 from curation.web.text.markup import with_signs
 from judging.statistics.paired import MeanDifference, PairedVerdict, difference
 from judging.statistics.paired_tests import holm
@@ -38,18 +38,16 @@ class AgentBoard(TrajectoryFilter):
     k: int = Field(default=5, ge=1, le=1000, description="Attempts of `pass_at_k` and `pass_hat_k`.")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentComparison:
-    """An entry against the first of its set, over the tasks that both have. The verdict is corrected for all
-    comparisons of the board."""
+@out
+class AgainstOut:
+    """The difference of `pass_at_1` from the first entry of the set, over the tasks of both."""
 
-    change: MeanDifference
-    said: PairedVerdict
-    margin: str
-
-    @property
-    def verdict(self) -> str:
-        return self.said.within(self.margin)
+    delta: float = Field(examples=[-0.1])
+    low: float = Field(examples=[-0.3])
+    high: float = Field(examples=[0.1])
+    p: float = Field(examples=[0.31], description="Of this comparison alone.")
+    tasks: int = Field(examples=[20])
+    verdict: str = Field(examples=["not known"], description="Corrected for all comparisons of the board (Holm).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class AgentEntry:
     pass_at_k: Pass | None
     pass_hat_k: Pass | None
     missing: int = 0
-    against: AgentComparison | None = None
+    against: AgainstOut | None = None
 
     @property
     def shares(self) -> tuple[Pass | None, ...]:
@@ -154,7 +152,14 @@ def _compared(entries: Sequence[AgentEntry], margin: float) -> list[AgentEntry]:
     equal = holm([change.equivalence for change in found.values()])
     words = f"{100 * margin:g} points"
     said = {
-        place: AgentComparison(change, PairedVerdict.at(p, same), words)
+        place: AgainstOut(
+            change.delta,
+            change.interval.low,
+            change.interval.high,
+            change.p,
+            change.tasks,
+            PairedVerdict.at(p, same).within(words),
+        )
         for (place, change), p, same in zip(found.items(), ps, equal, strict=True)
     }
     return [replace(entry, against=said.get(place)) for place, entry in enumerate(entries)]
@@ -178,17 +183,6 @@ class PassOut(Out):
     high: float = Field(validation_alias="interval.high", examples=[0.85])
     tasks: int = Field(examples=[20])
     left_out: int = Field(examples=[0], description="Tasks with fewer than `k` attempts.")
-
-
-class AgainstOut(Out):
-    """The difference of `pass_at_1` from the first entry of the set, over the tasks of both."""
-
-    delta: float = Field(validation_alias="change.delta", examples=[-0.1])
-    low: float = Field(validation_alias="change.interval.low", examples=[-0.3])
-    high: float = Field(validation_alias="change.interval.high", examples=[0.1])
-    p: float = Field(validation_alias="change.p", examples=[0.31], description="Of this comparison alone.")
-    tasks: int = Field(validation_alias="change.tasks", examples=[20])
-    verdict: str = Field(examples=["not known"], description="Corrected for all comparisons of the board (Holm).")
 
 
 class AgentOut(Out):

@@ -163,8 +163,8 @@ def test_every_bin_lists_exactly_its_samples(client: Client, access: Access, hea
     Duel.objects.filter(sample=imported).update(counting=None)
     client.force_login(access.user)
     scores = client.get("/p/acme/thresholds/").context["scores"]
-    assert scores.imported == 1
-    for one in scores.bins:
+    assert scores["imported"] == 1
+    for one in scores["bins"]:
         for url, wanted in (
             (one.url, one.samples),
             (f"{one.url}&status=pending", one.pending),
