@@ -109,7 +109,7 @@ def _write_tried(
             for name, text in trainer.config(data, counts.longest).items():
                 files.write(name, text.encode())
         columns = {name: files.columns(name) for name in recipe.formats}
-        files.write(CARD, card(export.project, recipe, counts, files.close(), columns).encode())
+        files.write(CARD, card(export, recipe, counts, files.close(), columns).encode())
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
         unused = array("q", (pk for pk in skipped if pk not in counts.used))

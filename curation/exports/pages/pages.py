@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from curation.exports.files.counts import ending_shares
 from curation.exports.files.write import CARD
-from curation.exports.hygiene.held_out import said_of_short
+from curation.exports.hygiene.held_out import said_of_paraphrases, said_of_short
 from curation.exports.models import MANIFEST, Export, ExportFile
 from curation.exports.pages.preview import ExportPreview
 from curation.exports.rows.images import is_image
@@ -167,10 +167,7 @@ def _contamination(found: dict[str, Any] | None) -> str:
         text += f" {short}"
     if kinds := [f"{Level(name).sentence}: {count:,}" for name, count in found["levels"].items() if count]:
         text += f" By the strongest match: {'; '.join(kinds)}."
-    if found.get("embedded") is None:
-        return f"{text} Paraphrases were not looked for."
-    missing = f" ({found['not_embedded']:,} could not be embedded)" if found["not_embedded"] else ""
-    return f"{text} Paraphrases were looked for in {counted(found['embedded'], 'task')}{missing}."
+    return f"{text} {said_of_paraphrases(found.get('embedded'), found.get('not_embedded'))}"
 
 
 def _text(export: Export, name: str) -> str:

@@ -164,7 +164,9 @@ class HeldOutOut(Schema):
 class ExportContaminationOut(Schema):
     held_out: list[HeldOutOut]
     samples: int = Field(examples=[2], description="Samples that contain a held-out row.")
-    levels: dict[str, int] = Field(description="By the strongest way in which each matches.")
+    levels: dict[str, int] = Field(
+        description="By the strongest way in which each matches; without `paraphrase` if none were looked for."
+    )
     left_out: bool
     embedded: int | None = Field(
         None, description="Tasks that were embedded to find paraphrases; null if none were looked for, as in a preview."

@@ -152,6 +152,17 @@ def test_hostile_text_is_one_line_of_json() -> None:
     assert json.loads(data)["messages"][-1]["content"] == hostile
 
 
+def test_the_card_says_that_a_panel_judged_the_samples_only_if_one_did() -> None:
+    project = make_project()
+    sample = make_approved(project)
+    card = content(export_of(project, BOTH), "README.md").decode()
+    assert "judged by a panel of models and approved by people" in card
+    # As of an imported score: no verdict made it.
+    sample.duel.counting.delete()
+    card = content(export_of(project, BOTH), "README.md").decode()
+    assert "Training data for agent models, approved by people, exported by" in card
+
+
 def test_the_card_has_the_license_that_the_project_names() -> None:
     settings = ProjectSettings(export=ExportSettings(license="cc-by-4.0"))
     project = make_project(settings_json=settings.model_dump(mode="json"))
