@@ -6,6 +6,7 @@ import json
 import orjson
 import pytest
 
+from curation.duels.score.models import Score
 from curation.projects.settings.document import ExportSettings, ProjectSettings
 from curation.review.models import Pick
 from curation.runs.models import RunState
@@ -154,11 +155,11 @@ def test_hostile_text_is_one_line_of_json() -> None:
 
 def test_the_card_says_that_a_panel_judged_the_samples_only_if_one_did() -> None:
     project = make_project()
-    sample = make_approved(project)
+    make_approved(project)
     card = content(export_of(project, BOTH), "README.md").decode()
     assert "judged by a panel of models and approved by people" in card
     # As of an imported score: no verdict made it.
-    sample.duel.counting.delete()
+    Score.objects.all().delete()
     card = content(export_of(project, BOTH), "README.md").decode()
     assert "Training data for agent models, approved by people, exported by" in card
 
