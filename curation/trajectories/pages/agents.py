@@ -57,7 +57,8 @@ class AgentEntry:
     """An agent with a model on a set of tasks: scenarios, the server of episodes, or the file or dataset of a job.
 
     `tasks` are those with attempts, by name; `missing` is the number of others that entries of the set have attempts
-    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means per trajectory.
+    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means of the trajectories that have
+    them.
     """
 
     task_set: str
@@ -66,7 +67,7 @@ class AgentEntry:
     tasks: Mapping[str, Attempts]
     attempts: int
     errors: int
-    tokens: float
+    tokens: float | None
     cost: Decimal | None
     pass_at_1: Pass | None
     pass_at_k: Pass | None
@@ -116,7 +117,8 @@ def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentEntry]:
     counted = known.values_list("of", "by", "model", "named", "outcome").annotate(n=Count("pk"))
     for of, by, model, subject, outcome, number in counted:
         counts[of, by, model][subject][outcome] = number
-    for row in known.values("of", "by", "model").annotate(mean_tokens=Avg("tokens"), mean_cost=Avg("cost")):
+    mean_tokens = Avg("tokens", filter=Q(tokens__gt=0))
+    for row in known.values("of", "by", "model").annotate(mean_tokens=mean_tokens, mean_cost=Avg("cost")):
         outcomes = counts[row["of"], row["by"], row["model"]]
         every = [found for of_task in outcomes.values() for found in of_task.items()]
         tried = {name: task for name, of_task in outcomes.items() if (task := attempts_of(of_task)).attempts}
@@ -203,7 +205,7 @@ class AgentOut(Out):
     )
     attempts: int = Field(examples=[80])
     errors: int = Field(examples=[1])
-    tokens: float = Field(examples=[41_000.0], description="Mean of a trajectory.")
+    tokens: float | None = Field(examples=[41_000.0], description="Mean of the trajectories whose tokens are known.")
     cost: Money | None = Field(
         examples=["0.21"], description="Mean of the trajectories whose cost is known, in dollars."
     )

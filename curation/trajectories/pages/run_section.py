@@ -80,13 +80,14 @@ def rollout_section(run: Run) -> dict[str, object]:
 
 
 def replay_section(run: Run) -> dict[str, object]:
-    """How many replays agree, and the newest of them, those that differ first."""
+    """How many replays agree, the newest of them, those that differ first, and why others were skipped."""
     rows = Replay.objects.filter(run=run)
     counts = dict(rows.order_by().values_list("agrees").annotate(n=Count("id")))
     shown = rows.select_related("trajectory__scenario").order_by("agrees", "-id")[:SHOWN]
     return {
         "agree": counts.get(True, 0),
         "differ": counts.get(False, 0),
+        "skipped": run.result.get("skipped", {}),
         "rows": [
             ReplayRow(
                 url=f"{reverse('trajectory-page', args=[run.project.slug, row.trajectory_id])}#replay",
