@@ -92,6 +92,10 @@ def approval_chart(bins: Sequence[ScoreBin]) -> Figure:
         for name, token, values in counts
     ]
     rated = [(one, one.rate, one.interval) for one in bins if one.rate is not None and one.interval is not None]
+    scores = {"range": [0, 100], "dtick": 10, "fixedrange": True}
+    if not rated:  # Plotly cannot place the scores below an axis without a point.
+        samples = axis("samples", rangemode="tozero", fixedrange=True)
+        return figure(traces, barmode="stack", xaxis=axis("score", **scores), yaxis=samples)
     rates = [rate for _, rate, _ in rated]
     intervals = [(interval.low, interval.high) for _, _, interval in rated]
     traces.append(
@@ -112,7 +116,7 @@ def approval_chart(bins: Sequence[ScoreBin]) -> Figure:
     return figure(
         traces,
         barmode="stack",
-        xaxis=axis("score", range=[0, 100], dtick=10, anchor="y2", fixedrange=True),
+        xaxis=axis("score", anchor="y2", **scores),
         yaxis=axis("samples", rangemode="tozero", domain=[0.42, 1], fixedrange=True),
         yaxis2=axis(
             "approved",
