@@ -6,9 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from curation import __version__
 from curation.exports.files.counts import BINS, ExportCounts, ending_shares
-from curation.exports.files.manifest import approvals_sentence, scores_of
+from curation.exports.files.manifest import origin_sentences
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
 from curation.exports.hygiene.held_out import said_of_paraphrases, said_of_short
@@ -38,8 +37,7 @@ def card(
     sections = [
         _front_matter(project, recipe, counts, files, columns),
         f"# {_plain(project.name)}",
-        f"Training data for agent models, {_quality(export, counts)}exported by Winnow {__version__}. "
-        f"{approvals_sentence(counts)}",
+        origin_sentences(export, counts),
         "## Files\n\n" + _files(files),
         "## Training\n\n" + _training(recipe, counts, files),
         *_labels(recipe, counts),
@@ -51,16 +49,6 @@ def card(
         "## How it was made\n\n" + _making(recipe),
     ]
     return "\n\n".join(sections) + "\n"
-
-
-def _quality(export: Export, counts: ExportCounts) -> str:
-    """Say whether models judged and people approved the samples: an imported score is no panel's, and nobody looked at
-    rows under a guarantee."""
-    said = [
-        *(["judged by a panel of models"] if scores_of(export).exists() else []),
-        *(["approved by people"] if sum(counts.rows.values()) > counts.unseen.total() else []),
-    ]
-    return f"{' and '.join(said)}, " if said else ""
 
 
 def _front_matter(
@@ -185,9 +173,8 @@ def _contamination(counts: ExportCounts) -> list[str]:
     levels = [f"- {level.sentence}: {found['levels'][level.value]}" for level in Level if level in found["levels"]]
     table = "\n".join(["| held-out set | rows | sha256 of the rows |", "| --- | ---: | --- |", *sets])
     short = said_of_short(sum(one.get("whole_only", 0) for one in found["held_out"]))
-    paraphrases = said_of_paraphrases(found["embedded"], found["not_embedded"])
-    text = " ".join(filter(None, [f"{number} a held-out row.", done, short, paraphrases]))
-    return ["## Contamination", text, table, "\n".join(levels)]
+    said = [f"{number} a held-out row.", done, short, said_of_paraphrases(found["embedded"], found["not_embedded"])]
+    return ["## Contamination", " ".join(filter(None, said)), table, "\n".join(levels)]
 
 
 def _histogram(counts: ExportCounts) -> str:

@@ -134,8 +134,19 @@ def approvals(counts: ExportCounts) -> dict[str, object]:
     }
 
 
-def approvals_sentence(counts: ExportCounts) -> str:
-    """Return the same as a sentence of the dataset card, with one number for all guarantees of the same promise."""
+def origin_sentences(export: Export, counts: ExportCounts) -> str:
+    """Return the first sentences of the dataset card: whether models judged and people approved the samples. An
+    imported score is no panel's, and nobody looked at rows under a guarantee."""
+    said = [
+        *(["judged by a panel of models"] if scores_of(export).exists() else []),
+        *(["approved by people"] if sum(counts.rows.values()) > counts.unseen.total() else []),
+    ]
+    quality = f"{' and '.join(said)}, " if said else ""
+    return f"Training data for agent models, {quality}exported by Winnow {__version__}. {_approvals_sentence(counts)}"
+
+
+def _approvals_sentence(counts: ExportCounts) -> str:
+    """Return the approvals as a sentence, with one number for all guarantees of the same promise."""
     people = sum(counts.rows.values()) - counts.unseen.total()
     promises = Counter[tuple[float, float]]()
     for row in Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit"):

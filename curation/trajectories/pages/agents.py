@@ -57,8 +57,7 @@ class AgentEntry:
     """An agent with a model on a set of tasks: scenarios, the server of episodes, or the file or dataset of a job.
 
     `tasks` are those with attempts, by name; `missing` is the number of others that entries of the set have attempts
-    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means of the trajectories that have
-    them.
+    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means of known ones.
     """
 
     task_set: str
@@ -88,12 +87,11 @@ def leaderboard(access: Access, params: AgentBoard) -> list[AgentEntry]:
     """Return the entries by their set of tasks, in each the best first, compared with the best."""
     rows = without_pending(access, params.apply(access.project), "sample")
     entries = sorted(_entries(rows, params.k), key=lambda one: (one.task_set, -one.rate, one.agent, one.model))
-    margin = access.project.settings.evaluation.equivalent_within
     every: dict[str, set[str]] = defaultdict(set)
     for entry in entries:
         every[entry.task_set] |= entry.tasks.keys()
     known = [replace(entry, missing=len(every[entry.task_set]) - len(entry.tasks)) for entry in entries[:MOST]]
-    return _compared(known, margin)
+    return _compared(known, access.project.settings.evaluation.equivalent_within)
 
 
 def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[AgentEntry]]]:
@@ -117,8 +115,8 @@ def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentEntry]:
     counted = known.values_list("of", "by", "model", "named", "outcome").annotate(n=Count("pk"))
     for of, by, model, subject, outcome, number in counted:
         counts[of, by, model][subject][outcome] = number
-    mean_tokens = Avg("tokens", filter=Q(tokens__gt=0))
-    for row in known.values("of", "by", "model").annotate(mean_tokens=mean_tokens, mean_cost=Avg("cost")):
+    tokens = Avg("tokens", filter=Q(tokens__gt=0))
+    for row in known.values("of", "by", "model").annotate(mean_tokens=tokens, mean_cost=Avg("cost")):
         outcomes = counts[row["of"], row["by"], row["model"]]
         every = [found for of_task in outcomes.values() for found in of_task.items()]
         tried = {name: task for name, of_task in outcomes.items() if (task := attempts_of(of_task)).attempts}
@@ -168,7 +166,7 @@ def _difference(best: AgentEntry, entry: AgentEntry, margin: float) -> MeanDiffe
     if not both:
         return None
     before, after = ([one.tasks[name].solved / one.tasks[name].attempts for name in both] for one in (best, entry))
-    return difference(before, after, both, margin=margin, resamples=RESAMPLES)
+    return difference(before, after, both, margin=margin, largest=1.0, resamples=RESAMPLES)
 
 
 class PassOut(Out):

@@ -222,7 +222,6 @@ def test_members_without_the_right_see_the_page_but_cannot_save_and_strangers_se
 
 
 def test_the_chart_has_approval_rates_only_where_people_decided(client: Client) -> None:
-    """Plotly logs errors for an axis without a point."""
     access = reviewer_of(make_project("acme"), role=Role.CURATOR)
     client.force_login(access.user)
     sample = add(access.project, 90.0)
