@@ -20,7 +20,7 @@ MB = 1024 * 1024
 class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
     is one, and is read from `after` on. `became` has the layout of each file. `open` gets the whole name, and no
-    more than `longest` bytes of a file are read.
+    more than `longest` bytes of a file are read. `unreadable` has the reason for each line that is no JSON object.
     """
 
     root: str
@@ -31,6 +31,7 @@ class Files:
     after: SourcePosition = SourcePosition()
     became: dict[str, str] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
     def bytes(self, name: str, becomes: str) -> bytes | None:
         """Return the content, or None if there is no such file. Raises `RowRefused` for one that is too long."""

@@ -179,8 +179,10 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
     head = file.read(4096)
     for beginning, kind in LAYOUTS.items():
         if beginning.match(head):
-            return Opened(digest, None, one_file(name, file), f"It is {kind}, not rows: import it as trajectories.")
-    return Opened(digest, _text_reader(file, name, damage), one_file(name, file))
+            return Opened(
+                digest, None, one_file(name, file, damage), f"It is {kind}, not rows: import it as trajectories."
+            )
+    return Opened(digest, _text_reader(file, name, damage), one_file(name, file, damage))
 
 
 def _text_reader(file: BinaryIO, name: str, damage: str) -> TextReader:
