@@ -172,10 +172,18 @@ def read_tools(given: Any, path: str) -> list[Json]:
             given = parse_inner(given)
         except ValueError as error:
             raise RowRefused(f"column {path} is text that is not JSON: {error}") from None
-    tools = [decoded(tool) for tool in given] if isinstance(given, list) else [given]
+    tools = [_with_type(decoded(tool)) for tool in given] if isinstance(given, list) else [given]
     if any(not isinstance(tool, Mapping) or _NAMED.isdisjoint(tool) for tool in tools):
         raise RowRefused(f"column {path} is not a list of objects")
     return [function for tool in tools for function in _functions(tool)]
+
+
+def _with_type(tool: Any) -> Any:
+    """Return a tool that Gemini runs itself, whose only field names it, with that name as its type."""
+    if isinstance(tool, Mapping) and len(tool) == 1 and _NAMED.isdisjoint(tool):
+        ((name, inner),) = tool.items()
+        return {"type": name, **inner} if isinstance(inner, Mapping) else tool
+    return tool
 
 
 def with_tools(session: AgentSession, tools: Sequence[Json], account: Account) -> AgentSession:
