@@ -67,12 +67,15 @@ def metrics_of(entry: Mapping[str, Any]) -> Json:
     used: Mapping[str, Any] = next((entry[name] for name in USED if isinstance(entry.get(name), Mapping)), {})
     if isinstance(inner := used.get("tokens"), Mapping):  # of Cline
         used = {**used, **inner}
+    if isinstance(cache := used.get("cache"), Mapping):  # of opencode
+        kinds = zip(_BESIDE_INPUT, ("read", "write"), strict=True)
+        used = {**used, **{name: cache[kind] for name, kind in kinds if cache.get(kind)}}
     details: Mapping[str, Any] = next((used[name] for name in _DETAILS if isinstance(used.get(name), Mapping)), {})
     found: Json = {name: _first(used, names, int) for name, names in _TOKENS.items()}
     if found["prompt_tokens"] is not None and used.get("prompt_tokens") is None:
         found["prompt_tokens"] += sum(_first(used, (name,), int) or 0 for name in _BESIDE_INPUT)
     if found["completion_tokens"] is not None:  # Gemini counts its thoughts apart
-        found["completion_tokens"] += _first(used, ("thoughtsTokenCount",), int) or 0
+        found["completion_tokens"] += _first(used, ("thoughtsTokenCount", "thoughts"), int) or 0
     if found["cached_tokens"] is None:
         found["cached_tokens"] = _first(details, ("cached_tokens", "cache_read"), int)
     found["cost_usd"] = _first(entry, COSTS, float)
