@@ -209,5 +209,21 @@ def test_lines_of_a_log_that_are_cut_off_are_counted(project: Project, name: str
     log = next(folder.glob("claude/*.jsonl" if name == "claude.jsonl" else "codex/rollout*.jsonl"))
     run = bring(project, "trajectories", log.read_bytes().rstrip() + b"\n" + end.encode(), name)
     said = {entry["field"]: entry["becomes"] for entry in run.result["account"]}
-    assert (run.result["trajectories"], run.result["unreadable"]) == (1, 1)
-    assert said["(lines)"] == "ignored: they are no JSON objects"
+    assert (run.result["unreadable"], said["(lines)"]) == (1, "ignored: they are no JSON objects")
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
+def test_numbers_that_no_database_stores_end_no_import(project: Project, name: str, tmp_path: Path) -> None:
+    odd = ['"reward": 1e999', '"scores": [{"name": "a", "score": -1e999}]', '"attempt": 99999999999', '"attempt": -1']
+    content = as_lines([f"{json.dumps(row(at, solved=True))[:-1]}, {value}}}" for at, value in enumerate(odd)])
+    if name == "rows.parquet":
+        file = tmp_path / name
+        duckdb.execute(
+            "COPY (SELECT [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'a'}] AS messages,"
+            f" 'inf'::DOUBLE AS reward, 70000 AS attempt) TO '{file}' (FORMAT parquet)"
+        )
+        content = file.read_bytes()
+    run = bring(project, "trajectories", content, name)
+    assert (run.state, run.result["trajectories"], bad_rows(run)) == ("succeeded", 1 if "parquet" in name else 4, {})
+    assert Trajectory.objects.filter(sample_index=0).count() == run.result["trajectories"]
+    assert not Trajectory.objects.filter(rewards__has_key="reward").exists()

@@ -1,6 +1,5 @@
 """Files of one folder, of an archive or a disk, that are read together."""
 
-import json
 import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import orjson
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused, SourcePosition
+from curation.imports.sources.text_rows import read_loosely
 from curation.web.text.storable import parse_inner
 
 MB = 1024 * 1024
@@ -73,12 +73,12 @@ class Files:
 
 
 def _parsed(content: bytes) -> Any:
-    """Return the value in JSON. Half surrogates and NaN, which only Python's own parser reads, are allowed."""
+    """Return the value in JSON, read loosely where that is needed."""
     try:
         return parse_inner(content)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(content.decode())
+            return read_loosely(content)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
 
