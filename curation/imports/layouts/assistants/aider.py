@@ -22,7 +22,7 @@ _MODEL, _VERSION = re.compile(r"(?:Main model|Model): (\S+)"), re.compile(r"Aide
 # Aider ends each line of its own in two blanks. Without them it is told from `>>>>>>> REPLACE` by the blank after `>`.
 _PROGRAM, _TRIMMED = re.compile(r"^> .*  $", re.MULTILINE), re.compile(r"^>(?: .*)?$", re.MULTILINE)
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
-_TOKENS = re.compile(rf"Tokens: (?P<sent>{_NUMBER}k?) sent,(?:.*?,)? (?P<received>{_NUMBER}k?) received\.")
+_TOKENS = re.compile(rf"Tokens: (?P<sent>{_NUMBER}k?) sent,(?:[^\n]{{0,200}}?,)? (?P<received>{_NUMBER}k?) received\.")
 _COST = re.compile(rf"Cost: \$(?P<cost>{_NUMBER}) message")
 
 

@@ -193,7 +193,7 @@ class _Reader:
                 self._fields.became(f"{path}.{key}", became.get(key, IGNORED))
 
     def _has_calls(self, entry: Entry, key: str) -> bool:
-        return _CALLS.isdisjoint(entry) and isinstance(entry[key], list) and all(map(_is_call, entry[key]))
+        return isinstance(entry[key], list) and all(map(_is_call, entry[key])) and _CALLS.isdisjoint(entry)
 
     def _add_plain(self, word: Any, text: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
