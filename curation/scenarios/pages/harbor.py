@@ -11,7 +11,7 @@ from curation.scenarios.bundles.harbor import TaskPart, stored_task
 from curation.scenarios.models import Scenario
 from curation.web.problems import Invalid
 from curation.web.text.markup import code_html, render_output, render_text, visible, with_signs
-from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, STEPS, TESTS, TaskFolder
+from sandbox.harbor.task_folder import ENVIRONMENT, SOLUTION, STEPS, TESTS, TaskFolder
 
 FOLD_FROM_BYTES = 2000
 

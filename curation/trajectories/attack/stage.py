@@ -29,8 +29,8 @@ from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.episode import AgentEpisode
 from sandbox.errors import SandboxFailed
-from sandbox.gate.attack import Attack, replay_attack
 from sandbox.gate.play import Rooms
+from sandbox.gate.replay_attack import Attack, replay_attack
 from sandbox.gate.report import Check, ReportLine
 from sandbox.protocol import SandboxBackend
 
