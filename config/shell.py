@@ -240,31 +240,12 @@ def _nav(request: HttpRequest, access: Access, urls: Mapping[str, str], section:
     return groups
 
 
-@dataclass(frozen=True, slots=True)
-class ViewLink:
-    pk: int
-    name: str
-    url: str
-    delete_url: str
-    current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ViewMenu:
-    """The saved views of a list, for its page. `query` is the page's own filter and order."""
-
-    list: str
-    list_url: str
-    query: str
-    may_save: bool
-    views: tuple[ViewLink, ...]
-
-
 # The page of every list asks.
 _views = Prepared(lambda project, of: SavedView.objects.filter(project=project, list=of)[:100], project=int, of=str)
 
 
-def _view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
+def _view_menu(access: Access, of: NamedList, given: QueryDict) -> dict[str, object]:
+    """The saved views of a list, for its page. `query` is the page's own filter and order."""
     slug = access.project.slug
     url = reverse(of.page, args=[slug])
     try:
@@ -272,17 +253,17 @@ def _view_menu(access: Access, of: NamedList, given: QueryDict) -> ViewMenu:
     except Problem:  # the page shows the errors of its filter
         here = given.urlencode()
     views = tuple(
-        ViewLink(
-            view.pk,
-            view.name,
-            f"{url}?{view.query}",
-            reverse("saved-view-delete", args=[slug, view.pk]),
-            view.query == here,
-        )
+        {
+            "pk": view.pk,
+            "name": view.name,
+            "url": f"{url}?{view.query}",
+            "delete_url": reverse("saved-view-delete", args=[slug, view.pk]),
+            "current": view.query == here,
+        }
         for view in _views.all(project=access.project.pk, of=of.name)
         if opens(f"{url}?{view.query}", access)
     )
-    return ViewMenu(of.name, url, here, access.may(Scope.REVIEW), views)
+    return {"list": of.name, "list_url": url, "query": here, "may_save": access.may(Scope.REVIEW), "views": views}
 
 
 @lru_cache(maxsize=4096)

@@ -2,8 +2,9 @@ import functools
 import gc
 import itertools
 import re
+import zlib
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -53,6 +54,22 @@ OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|as_postgresql|Prepared\(")
 # statements; how it waits for them is shown by tests of its own.
 LOCKS_ROWS = re.compile(r"select_for_update")
 FIRST_TESTS = 2
+
+
+def _roomy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Python keeps frames in chunks of 16 KiB and gives a chunk back with its last frame: each call that crosses a
+    border maps memory, 500 times in a test, as deep as pytest calls it. A function that claims more than half a MiB
+    gets a chunk of one MiB, and the frames above it share the rest."""
+
+    def call(*args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    call.__code__ = call.__code__.replace(co_stacksize=66_000)  # of 8 bytes
+    return call
+
+
+for _owner, _name in ((pytest.Session, "perform_collect"), (pytest.Function, "setup"), (pytest.Function, "runtest")):
+    setattr(_owner, _name, _roomy(getattr(_owner, _name)))
 
 
 @functools.cache
@@ -111,12 +128,19 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests start first, then those in a browser, so that with several processes none is left to the end."""
+    """Long tests start first, then those in a browser, so that with several processes none is left to the end. Several
+    processes mix the other files: those of a folder often wait for sandboxes, and all would wait at the same time."""
     if config.getoption("--on-servers"):
         kept = set(_on_servers(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
-    items.sort(key=lambda item: [item.get_closest_marker(mark) is None for mark in ("long", "browser")])
+    mixed = hasattr(config, "workerinput")
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+        long, browser = (item.get_closest_marker(mark) is None for mark in ("long", "browser"))
+        return long, browser, zlib.crc32(str(item.path.relative_to(ROOT)).encode()) if mixed else 0
+
+    items.sort(key=place)
 
 
 def _on_servers(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:

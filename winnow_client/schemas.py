@@ -61,10 +61,10 @@ class BalanceOut(Response):
 
 class BulkRow(Response):
     id: str
-    ok: bool
     status: str | None = None
     version: int | None = None
     error: str | None = None
+    ok: bool
 
 
 class CalibrationOut(Response):
@@ -208,7 +208,7 @@ class MoreOut(Response):
 class NoiseOut(Response):
     samples: int
     disagreed: int
-    rate: float
+    rate: float | None = None
     at_least: float
 
 
@@ -563,7 +563,7 @@ class AgentOut(Response):
     tasks_missing: int
     attempts: int
     errors: int
-    tokens: float
+    tokens: float | None = None
     cost: str | None = None
     pass_at_1: PassOut | None = None
     pass_at_k: PassOut | None = None

@@ -124,17 +124,23 @@ class EvaluateRun(Kind[EvaluateParams]):
         return f"{reverse('evaluation-new-live', args=[project.slug])}?from={again.pk}"
 
     def conclude(self, run: Run) -> str:
-        rows = [row for row in run.result.get("models", []) if row.get("n")]
+        models, live = run.result.get("models", []), run.params.get("kind") == EvaluationKind.LIVE
+        # The answer of a failed call is empty; episodes that infrastructure ended are in no figure.
+        errors = {row["model"]: 0 if live else row.get("errors", 0) for row in models}
+        rows = [row for row in models if row.get("n", 0) > errors[row["model"]]]
+        failed = f" {counted(sum(errors.values()), 'call')} failed." if any(errors.values()) else ""
         if not rows:
-            return "No model has answered."
-        best, live = rows[0], run.params.get("kind") == EvaluationKind.LIVE
+            return f"No model has answered.{failed}"
+        best = rows[0]
         share, of = (best["completion_rate"], "episode") if live else (best["exact"], "row")
         did = "completes" if live else "matches exactly on"
         first = f"{best['model']} {did} {percent(share, 1)} of {counted(best['n'], of)}"
-        lacks = sum(row.get("episodes_missing") or row.get("rows_missing") or 0 for row in run.result["models"])
+        lacks = sum(row.get("episodes_missing") or row.get("rows_missing") or 0 for row in models)
         if lacks:
-            return f"Incomplete, {counted(lacks, of)} of all models {'is' if lacks == 1 else 'are'} missing: {first}."
-        return f"{first}, the best of {counted(len(rows), 'model')}." if len(rows) > 1 else f"{first}."
+            are = f"{counted(lacks, of)} of all models {'is' if lacks == 1 else 'are'}"
+            return f"Incomplete, {are} missing: {first}.{failed}"
+        among = f", the best of {counted(len(rows), 'model')}" if len(rows) > 1 else ""
+        return f"{first}{among}.{failed}"
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:
         return params.max_concurrency if params.kind == "live" else None

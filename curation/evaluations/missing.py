@@ -87,5 +87,13 @@ def retry_notes(model: EvaluatedModel) -> list[str]:
     return [f"{said} figures, if the model was a cause of the failures."] if again else []
 
 
+def failure_notes(model: EvaluatedModel) -> list[str]:
+    """A sentence about the failed calls of a static screen, if the model has any."""
+    failed = ScreenedAnswer.objects.filter(by=model, failed=True).count()
+    count = "counts as a wrong answer" if failed == 1 else "count as wrong answers"
+    said = f"{model.name}: {counted(failed, 'call')} failed and {count}, which no other model's answers equal."
+    return [said] if failed else []
+
+
 def _are(count: int, noun: str, what: str) -> str:
     return f"{counted(count, noun)} {'is' if count == 1 else 'are'} {what}"

@@ -322,6 +322,12 @@ class ContaminationCheckQuerySet(models.QuerySet["ContaminationCheck"]):
         """The newest finished check of the split, which its pages show above every score."""
         return self.filter(split=split, ready=True).order_by("-id").first() if split else None
 
+    def failed_since(self, check: "ContaminationCheck") -> "ContaminationCheck | None":
+        """The newest check of its split after this one, if that ended without a result."""
+        ended = (RunState.FAILED, RunState.CANCELLED)
+        newer = self.filter(split=check.split_id, ready=False, pk__gt=check.pk, run__state__in=ended)
+        return newer.select_related("run").order_by("-id").first()
+
 
 class ContaminationCheck(models.Model):
     """A split compared with training rows: an export's files, an uploaded file or another split.

@@ -9,6 +9,7 @@ from django.conf import settings
 from curation.imports.layouts.assistants.chatgpt import is_export
 from curation.imports.layouts.folder import Document, DocumentFolder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, FileGroup, GroupKind
+from curation.imports.sources.csv_rows import DELIMITERS
 from curation.imports.sources.open import Opened, SourceFiles, open_file
 from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
 
@@ -19,7 +20,7 @@ _OPENED = (*(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst
 _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", *_OPENED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DocumentRow(SourceRow):
     """A document. A row of data in a file has its value, any other document none. `place` begins a reason to refuse it:
     the name of the document, where a source has several files."""
@@ -38,6 +39,8 @@ class DocumentReader:
         self._files, self._is_inside = files, is_inside
         self._rows = None if files.is_archive else rows
         self._folder = DocumentFolder(files.names, files.open, settings.MAX_LINE_BYTES)
+        for name in files.left_out:
+            self._folder.note(name, "ignored: a link or a special file")
 
     @property
     def is_readable(self) -> bool:
@@ -61,7 +64,7 @@ class DocumentReader:
 
     def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         """Yield the documents. What became of files is told with the next document, or with the last one."""
-        if len(self._files.names) == 1:
+        if len(self._files.names) == 1 and not self._files.left_out:
             yield from self._rows_from(start)
             return
         last: SourceRow | BadRow | None = None
@@ -86,6 +89,9 @@ class DocumentReader:
                     place = f"{document.name}: " if document.refused or len(self._files.names) > 1 else ""
                     yield DocumentRow(offset, value, after, document.name, document, place)
                 offset += 1
+        end = len(self._folder.groups) * _INSIDE
+        if self._files.damage and start.byte <= end:
+            yield BadRow(offset, self._files.damage, SourcePosition(offset + 1, end + 1))
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         return islice(self.rows(SourcePosition()), start, start + length)
@@ -97,7 +103,9 @@ class DocumentReader:
     def _documents(self, group: FileGroup, done: int) -> Iterator[Document]:
         """Yield the documents of a group but for the first ones, which are done."""
         name = group.root + group.main
-        if group.kind is GroupKind.FILE and self._files.is_archive and name.lower().endswith(_OPENED):
+        if self._rows is not None and self._rows.format in DELIMITERS.values():
+            yield from islice(self._folder.rows(name, self._rows.rows(SourcePosition())), done, None)
+        elif group.kind is GroupKind.FILE and self._files.is_archive and name.lower().endswith(_OPENED):
             try:
                 with self._files.open(name) as file, open_file(file, group.main) as source:
                     yield from self._inside(name, source, done)
@@ -114,10 +122,12 @@ class DocumentReader:
             if source.files.is_archive and self._is_inside:
                 raise SourceError("an archive in an archive in an archive is not read")
             self._folder.note(name, source.files.format)
-            inner = DocumentReader(source.files, is_inside=True)
+            inner = DocumentReader(source.files, rows=source.rows, is_inside=True)
             documents = (document for inside in inner._folder.groups for document in inner._documents(inside, 0))
             for document in islice(documents, done, None):
                 yield replace(document, name=_placed(name, source.files, document.name))
+            if source.files.damage:
+                yield Document(name, refused=source.files.damage)
             if source.files.is_archive:
                 for file, word in inner._folder.told().items():
                     self._folder.note(f"{name}/{file}", word)

@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from ninja import Schema
 from pydantic import Field
 
 from curation.labels.counts import Counted, counted_questions
@@ -25,7 +24,7 @@ from curation.web.http.responses import version_of
 from curation.web.lists.filters import url_query
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.schema_form import LinesField, SchemaForm
-from curation.web.schemas import Id, Out, Strict, optional
+from curation.web.schemas import Id, Out, Strict, answer, optional
 from curation.web.text.storable import text_errors
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -81,10 +80,6 @@ class QuestionOut(QuestionIn, Out):
         found = QuestionIn.model_validate(row.question).model_dump()
         found |= {"id": row.question, "archived": row.question.archived_at is not None}
         return QuestionOut(**found, answered=row.answered, samples=row.samples, counts=dict(row.values))
-
-
-class QuestionList(Schema):
-    data: list[QuestionOut]
 
 
 class Questions(Resource[Question]):
@@ -161,11 +156,15 @@ questions = Questions()
 router = questions.router()
 
 
-@router.get("/projects/{slug}/questions", response=QuestionList, summary="The questions, with counts of answers")
-def list_questions(request: HttpRequest, slug: str) -> QuestionList:
+@router.get(
+    "/projects/{slug}/questions",
+    response=answer("QuestionList", data=list[QuestionOut]),
+    summary="The questions, with counts of answers",
+)
+def list_questions(request: HttpRequest, slug: str) -> dict[str, object]:
     """At most a few dozen, on one page. `POST /samples/{id}/labels` answers them."""
     access = enter(request, slug, Scope.READ)
-    return QuestionList(data=[QuestionOut.of(row) for row in counted_questions(access.project)])
+    return {"data": [QuestionOut.of(row) for row in counted_questions(access.project)]}
 
 
 def _is_answered(question: Question) -> bool:
@@ -230,8 +229,6 @@ def _choices(kind: str, given: list[str | int]) -> list[str | int]:
 
 
 class QuestionForm(SchemaForm[QuestionIn]):
-    schema = QuestionIn
-
     def clean(self) -> dict[str, Any]:
         """A rating has numbers."""
         given = self.cleaned_data

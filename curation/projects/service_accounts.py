@@ -131,13 +131,9 @@ def delete_service_token(request: HttpRequest, slug: str, username: str, token_i
     return Status(204, None)
 
 
-class ServiceAccountForm(SchemaForm[ServiceAccountIn]):
-    schema = ServiceAccountIn
-
-
 @project_page(Scope.ADMIN, "GET", "POST")
 def service_accounts(request: HttpRequest, access: Access) -> HttpResponse:
-    form = ServiceAccountForm(request.POST or None)
+    form = SchemaForm[ServiceAccountIn](request.POST or None)
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             made = accounts.create(access, form.body())

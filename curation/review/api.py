@@ -1,6 +1,6 @@
 """REST calls of review: the queue, leases, decisions, undo, revisions. Bulk decisions are in `bulk/api.py`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, ClassVar
 
@@ -40,14 +40,13 @@ from curation.web.http.responses import set_etag
 from curation.web.ids import find, id_number, number
 from curation.web.lists.filters import ListParams, Moment, Words, ids_of, one_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 
 class DecisionList(ListParams):
     """Everybody's decisions. Someone who reviews blind gets their own, and all those on samples that are decided. Those
     that wait for others are listed for curators and for their authors."""
 
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {
         "action": "action",
         "sample": "sample_id",
@@ -83,6 +82,7 @@ class DecisionList(ListParams):
 
 
 calls = Router(tags=["review"])
+FINDINGS = answer("ScanFindingsOut", data=list[s.ScanFindingOut])
 router = Router(tags=["review"])
 # First, or `/samples/bulk` would be read as the sample with the id `bulk`.
 router.add_router("", bulk_router)
@@ -95,7 +95,11 @@ class OldestFirst(ListParams):
     sorts = ("id", "-id")
 
 
-@calls.post("/projects/{slug}/queue/next", response={200: s.QueueNextOut, 204: None}, summary="Claim the next sample")
+@calls.post(
+    "/projects/{slug}/queue/next",
+    response={200: answer("QueueNextOut", lease=s.LeaseOut, sample=s.SampleDetail), 204: None},
+    summary="Claim the next sample",
+)
 def queue_next(request: HttpRequest, slug: str, body: s.QueueNextIn | None = None) -> Status[object]:
     """Each call leases another sample to you; 204 when none is left for you."""
     access = enter(request, slug, Scope.REVIEW)
@@ -177,7 +181,11 @@ def post_decision(
     return Status(201, s.DecisionOut.of(done.decision, blind=_reads_blind(access, done.sample)))
 
 
-@calls.post("/trajectories/{trajectory_id}/marks", response=s.MarksOut, summary="Mark steps of a trajectory")
+@calls.post(
+    "/trajectories/{trajectory_id}/marks",
+    response=answer("MarksOut", marks=list[s.MarkOut]),
+    summary="Mark steps of a trajectory",
+)
 def post_marks(request: HttpRequest, response: HttpResponse, trajectory_id: str, body: s.MarksIn) -> dict[str, object]:
     """`learn` false leaves the steps out of training, `label` is a judgement of them."""
     mine = Trajectory.objects.filter(project__in=Project.objects.visible_to(principal_of(request).user))
@@ -228,13 +236,13 @@ def post_revision(
     return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample)))
 
 
-@calls.get("/samples/{sample_id}/findings", response=s.ScanFindingsOut, summary="Secrets and personal data in it")
+@calls.get("/samples/{sample_id}/findings", response=FINDINGS, summary="Secrets and personal data in it")
 def list_findings(request: HttpRequest, sample_id: str) -> dict[str, object]:
     access, sample = enter_sample(request, sample_id, Scope.READ)
     return _findings(access, sample)
 
 
-@calls.post("/samples/{sample_id}/clearances", response={201: s.ScanFindingsOut}, summary="Clear a finding of the scan")
+@calls.post("/samples/{sample_id}/clearances", response={201: FINDINGS}, summary="Clear a finding of the scan")
 def post_clearance(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: s.ClearanceIn
 ) -> Status[dict[str, object]]:

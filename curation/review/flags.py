@@ -25,7 +25,7 @@ from curation.web.lists.filters import ListParams, Words, ids_of, named_list
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.pages import Tab, list_context
 from curation.web.problems import Conflict, FieldError
-from curation.web.schemas import Id, Out, Page, Strict, Username
+from curation.web.schemas import Id, Out, Page, Strict, Username, answer
 from curation.web.text.storable import text_errors
 
 
@@ -127,17 +127,19 @@ class ResolveIn(Strict):
     note: str = Field(examples=["The prompt was cut; excluded it."], description="How it was resolved.")
 
 
-class ResolvedOut(Schema):
-    resolved: list[str] = Field(description="Ids of the flags", examples=[["502"]])
-
-
 @router.get("/projects/{slug}/flags", response=Page[FlagOut], summary="Flags to work on")
 def list_flags(request: HttpRequest, slug: str, params: Query[FlagList]) -> dict[str, object]:
     """Open ones by default; `state=resolved` or `state=all`. `count=true` adds the total."""
     return params.rows(enter(request, slug, Scope.READ)).response()
 
 
-@router.post("/samples/{sample_id}/flags/resolve", response=ResolvedOut, summary="Resolve a sample's open flags")
+@router.post(
+    "/samples/{sample_id}/flags/resolve",
+    response=answer(
+        "ResolvedOut", resolved=Annotated[list[str], Field(description="Ids of the flags", examples=[["502"]])]
+    ),
+    summary="Resolve a sample's open flags",
+)
 def post_resolve_flags(request: HttpRequest, sample_id: str, body: ResolveIn) -> dict[str, object]:
     """409 `no_open_flag` without one. Who flagged it is notified."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)

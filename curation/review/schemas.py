@@ -89,11 +89,6 @@ class SampleDetail(SampleOut):
     decided_at: str | None = Field(examples=["2026-03-04T05:06:07Z"])
 
 
-class QueueNextOut(Schema):
-    lease: LeaseOut
-    sample: SampleDetail
-
-
 class DecisionIn(Strict):
     action: str = Field(description="approve, reject, refine, skip or flag", examples=["approve"])
     reason: str = Field("", examples=["leaks"])
@@ -129,10 +124,6 @@ class MarkOut(Schema):
     step: int = Field(examples=[4])
     learn: bool = Field(examples=[False])
     label: str | None = Field(examples=["wrong"])
-
-
-class MarksOut(Schema):
-    marks: list[MarkOut]
 
 
 NotZero = Annotated[int | None, BeforeValidator(lambda given: given or None)]
@@ -324,10 +315,6 @@ class ScanFindingOut(Schema):
         return cls(action=action, part=part, **{name: getattr(found, name) for name in names})
 
 
-class ScanFindingsOut(Schema):
-    data: list[ScanFindingOut]
-
-
 class ClearanceIn(Strict):
     rule: str = Field(examples=["email"])
     value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
@@ -346,21 +333,6 @@ class BulkIn(Strict):
     count: int | None = Field(None, description="How many samples you expect to match; another number: 409.")
 
 
-class BulkRow(Out):
-    id: str = Field(validation_alias="sample_id", examples=["4711"])
-    ok: bool = Field(examples=[True])
-    status: NotEmpty = Field(examples=["approved"])
-    version: NotZero = Field(examples=[2])
-    error: NotEmpty = Field(validation_alias="refusal", examples=[None])
-
-
-class BulkOut(Schema):
-    batch: str = Field(examples=["5f0c…"])
-    action: str = Field(examples=["approve"])
-    changed: int = Field(examples=[2])
-    data: list[BulkRow]
-
-
 class BatchIn(Strict):
     project: str = Field(examples=["demo"])
     batch: str = Field(examples=["5f0c…"])
@@ -377,11 +349,6 @@ class BatchOut(Out):
     changed: int = Field(examples=[120])
     restored: int = Field(examples=[0])
     created_at: Stamp = Field(examples=["2026-03-04T05:06:07Z"])
-
-
-class BulkUndoneOut(Schema):
-    restored: int = Field(examples=[2])
-    kept: list[BulkRow]
 
 
 def seen_version(request: HttpRequest, sample: Sample, body_version: int | None) -> int | None:

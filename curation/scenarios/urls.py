@@ -1,13 +1,13 @@
 from django.urls import URLPattern, path
 
 from curation.scenarios.editor import views as editor_views
-from curation.scenarios.pages import views
+from curation.scenarios.pages import list_page, views
 
 SCENARIOS = "p/<slug:slug>/scenarios/"
 ONE = f"{SCENARIOS}<int:pk>/"
 
 urlpatterns: list[URLPattern] = [
-    path(SCENARIOS, views.scenario_list, name="scenario-list"),
+    path(SCENARIOS, list_page.scenario_list, name="scenario-list"),
     path(f"{SCENARIOS}coverage/", views.scenario_coverage, name="scenario-coverage"),
     path(f"{SCENARIOS}gate/", editor_views.scenario_gate_all, name="scenario-gate-all"),
     path(f"{SCENARIOS}new/", editor_views.scenario_new, name="scenario-new"),

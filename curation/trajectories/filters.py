@@ -273,7 +273,6 @@ class TrajectoryList(TrajectoryFilter, ListParams):
 
 @named_list("pairs", page="pair-list")
 class PairList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"scenario": "scenario_id", "strategy": "strategy"}
 
     scenario: Annotated[Words, ids_of("scenario")] = ()

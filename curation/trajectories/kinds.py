@@ -241,10 +241,11 @@ class ReplayRun(Kind[ReplayParams]):
         return [*(differing if run.result.get("differ") else []), pairs]
 
     def conclude(self, run: Run) -> str:
-        agree, differ = run.result["agree"], run.result["differ"]
-        return (
-            f"{agree:,} of {counted(agree + differ, 'replay')} {'agrees' if agree == 1 else 'agree'} with the record."
-        )
+        agree, replayed = run.result["agree"], run.result["agree"] + run.result["differ"]
+        rest = run.items_total - replayed
+        was = f"{counted(rest, 'trajectory')} {'was' if rest == 1 else 'were'} not replayed."
+        said = f"{agree:,} of {counted(replayed, 'replay')} {'agrees' if agree == 1 else 'agree'} with the record."
+        return " ".join([*([said] if replayed else []), *([was] if rest else [])])
 
     def section(self, run: Run) -> Mapping[str, object]:
         return replay_section(run)

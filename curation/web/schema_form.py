@@ -5,6 +5,7 @@ A field whose type does not say all of it names its form field: `Annotated[str, 
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from types import new_class
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast, get_args, get_origin
 
 from django import forms
@@ -23,6 +24,9 @@ class SchemaForm(ProblemForm, Generic[S]):
     come first, unless `field_order` places them. `choices` are those that depend on the project."""
 
     schema: ClassVar[type[BaseModel]]
+
+    def __class_getitem__(cls, schema: Any) -> Any:
+        return new_class(f"{schema.__name__}Form", (cls,), exec_body=lambda body: body.update(schema=schema))
 
     def __init__(self, *args: Any, choices: Mapping[str, Iterable[tuple[str, str]]] | None = None, **kw: Any) -> None:
         super().__init__(*args, **kw)

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from types import new_class
@@ -11,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
+    computed_field,
     create_model,
     model_validator,
 )
@@ -73,6 +75,11 @@ def out(figures: type[T]) -> type[T]:
     return dataclass(figures, frozen=True, config=config)  # type: ignore[return-value]
 
 
+def answer(name: str, **fields: Any) -> type[Schema]:
+    """Return the response of one call: a dictionary of these fields, by their types or by type and default."""
+    return create_model(name, __base__=Schema, __module__=__name__, **fields)
+
+
 def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[Strict]:
     """Return the request of a change: the fields of `schema`, each of which may be omitted, and `more`."""
     fields = {
@@ -82,6 +89,15 @@ def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> typ
     }
     doc = "Omitted fields keep their values."
     return create_model(name, __base__=Strict, __doc__=doc, __module__=schema.__module__, **fields, **more)  # type: ignore[call-overload, no-any-return]
+
+
+def computed(**documented: Any) -> Callable[[Callable[[Any], T]], Any]:
+    """Make a method a field of the response. OpenAPI does not mark it as read-only: no request has it."""
+
+    def unmark(schema: dict[str, Any]) -> None:
+        del schema["readOnly"]
+
+    return computed_field(**documented, json_schema_extra=unmark)
 
 
 @cache

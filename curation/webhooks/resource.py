@@ -2,7 +2,7 @@
 
 import secrets
 from datetime import datetime, timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from django import forms
 from django.contrib import messages
@@ -91,10 +91,6 @@ class DeliveryOut(Out):
         return row.due_at if row.state == DeliveryState.PENDING else None
 
 
-class DeliveryList(ListParams):
-    sorts: ClassVar = ("-id", "id")
-
-
 class Webhooks(Resource[Webhook]):
     model, noun, plural, tag = Webhook, "webhook", "webhooks", "webhooks"
     path, row_path = "/webhooks", "/projects/{slug}/webhooks/{webhook_id}"
@@ -166,14 +162,12 @@ def post_webhook_test(request: HttpRequest, slug: str, webhook_id: str) -> Deliv
     response=Page[DeliveryOut],
     summary="Deliveries of a webhook, newest first",
 )
-def list_deliveries(request: HttpRequest, slug: str, webhook_id: str, params: Query[DeliveryList]) -> dict[str, object]:
+def list_deliveries(request: HttpRequest, slug: str, webhook_id: str, params: Query[ListParams]) -> dict[str, object]:
     hook = webhooks.one(enter(request, slug, Scope.ADMIN), webhook_id)
     return params.page(Delivery.objects.filter(webhook=hook)).response()
 
 
 class WebhookForm(SchemaForm[WebhookIn]):
-    schema = WebhookIn
-
     def check(self) -> None:
         if "url" in self.cleaned_data:
             refuse_private(self.cleaned_data["url"], WEBHOOKS)

@@ -148,7 +148,7 @@ def _has_thought(text: str) -> bool:
 
 
 _BLOCK = re.compile(r"^```.*?^```[^\n]*$", re.DOTALL | re.MULTILINE)
-_MARKDOWN = re.compile(r"^#{1,6} |^\s*(?:[-*+]|\d+\.) |\*\*[^*\n]+\*\*|^\|.*\|$|^> |`[^`\n]+`", re.MULTILINE)
+_MARKDOWN = re.compile(r"^#{1,6} |^[^\S\n]*(?:[-*+]|\d+\.) |\*\*[^*\n]+\*\*|^\|.*\|$|^> |`[^`\n]+`", re.MULTILINE)
 _COURTESY = re.compile(
     r"\b(?:please|thanks?|thank you|sorry|apolog\w+|happy to|glad to|great (?:question|idea|work)|kindly|appreciate\w*|"
     r"you'?re welcome|feel free|hope (?:this|that) helps)\b",

@@ -143,7 +143,7 @@ def acceptance(
     turns = _turned(left_out, split, by_informative, len(groups))
     if unknown and not whole.objections and by_informative.objections:
         turns.insert(0, _Turn(tuple(unknown), _turn(WithoutJudges(tuple(unknown), by_informative))))
-    assumed = _assumptions(duels, [controls[judge] for judge in informative])
+    assumed = _assumptions(duels, [controls[judge] for judge in informative], settings)
     enough = len(informative) >= ENOUGH_INFORMATIVE
     told = 0 if groups or not enough else _told_by_two(duels, informative)
     doubts = [
@@ -441,13 +441,16 @@ def _basis(panel: Sequence[str], unknown: Mapping[str, str], groups: Sequence[tu
     return f"{said}. With fewer than {ENOUGH_INFORMATIVE}, none was left out to check it."
 
 
-def _assumptions(duels: Sequence[GateDuel], judges: Sequence[ControlFigures]) -> list[str]:
+def _assumptions(duels: Sequence[GateDuel], judges: Sequence[ControlFigures], settings: GateSettings) -> list[str]:
     """Name the assumption of the verdict.
 
     Where each judge has the same preference, their replies are those of judges that see a difference: only people's
-    decisions tell. Where there is one repository, nothing tells how far others differ.
+    decisions tell. Where the challenger's answer is always the second one, a preference for the second answer is one
+    for the challenger. Where there is one repository, nothing tells how far others differ.
     """
     found = []
+    if len(judges) >= ENOUGH_INFORMATIVE and settings.one_order:
+        found.append("It assumes that its judges prefer no place: they read the opponent's answer first, in one order.")
     if len(judges) >= ENOUGH_INFORMATIVE > sum(judge.follows_people for judge in judges):
         found.append("It assumes that its judges share no preference except for better answers: no reply shows it.")
     first, *others = {duel.repo for duel in duels} or {""}

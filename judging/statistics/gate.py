@@ -38,7 +38,7 @@ class GateSettings:
 
     `min_clusters`: repositories or pull requests that a verdict needs, also where their turns count as independent
     (without `cluster`). `equivalent_within`: points within which the two sides are equivalent. `min_judges`: judges
-    that a parsed duel needs; None for all.
+    that a parsed duel needs; None for all. `one_order`: some duels were read with the opponent's answer first only.
     """
 
     min_parsed: float = 0.5
@@ -51,6 +51,7 @@ class GateSettings:
     min_clusters: int = FEW_CLUSTERS
     equivalent_within: float = 5.0
     strict: bool = False
+    one_order: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_parsed <= 1 or not 0 < self.quantile < 0.5 or self.resamples < 1 or self.seed < 0:

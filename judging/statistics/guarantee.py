@@ -182,11 +182,12 @@ def least_looks(samples: int, alpha: float, delta: float) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Noise:
     """Of `samples` that two or more people looked at, they disagreed about `disagreed`. `rate` is the share of its
-    looks that each gets wrong if all are equally good, `at_least` the part that the disagreement proves."""
+    looks that each gets wrong if all are equally good, None without samples; `at_least` is the part that the
+    disagreement proves."""
 
     samples: int
     disagreed: int
-    rate: float
+    rate: float | None
     at_least: float
 
 
@@ -198,7 +199,7 @@ def noise(samples: int, disagreed: int, delta: float) -> Noise:
     confidence 1 − δ (Clopper and Pearson).
     """
     if not samples:
-        return Noise(0, 0, 0.0, 0.0)
+        return Noise(0, 0, None, 0.0)
     shares = (disagreed / samples, rate_above(disagreed, samples, delta))
     rate, at_least = ((1 - math.sqrt(max(0.0, 1 - 2 * share))) / 2 for share in shares)
     return Noise(samples, disagreed, rate, at_least)

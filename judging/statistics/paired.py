@@ -108,6 +108,7 @@ def difference(
     tasks: Sequence[str],
     *,
     margin: float = 0.0,
+    largest: float = 0.0,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> MeanDifference:
@@ -124,6 +125,8 @@ def difference(
         before, after: one value per row, in the same order.
         tasks: the cluster of each row; an empty name makes a row a cluster of its own.
         margin: a difference as small is none that matters, in the values' own unit; 0: any matters.
+        largest: the largest value that a row can have, such as 1 for a share; 0: the largest one here. Rows that are
+            all 0 do not tell how large others are.
 
     Depends on the seed and on the values, not on the order of the rows. Raises ValueError for lengths that differ and
     for no rows at all.
@@ -134,7 +137,7 @@ def difference(
         raise ValueError("no rows to compare")
     sums = _task_sums(before, after, tasks)
     delta = math.fsum(sums[:, 0]) / float(sums[:, 1].sum())
-    spread = max(1e-9, max(map(abs, (*before, *after))))
+    spread = max(1e-9, largest, max(map(abs, (*before, *after))))
     rates = sums[:, 0] / sums[:, 1]
     if np.allclose(rates, rates[0], rtol=0, atol=10**-_DECIMALS):
         interval = _agreeing(delta, spread, len(sums), 0.05)

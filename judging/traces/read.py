@@ -30,6 +30,12 @@ from judging.traces.spans import DETAILS, Span, SpanEvent, event_of, is_spans, s
 NO_CALLS = frozenset(("invoke_agent", "create_agent", "execute_tool", "embeddings", "invoke_workflow", "retrieval"))
 EVENT_ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 CHOICE = "gen_ai.choice"
+# Fields of an observation of Langfuse that have a place in a span; others are attributes of it.
+_OF_OBSERVATIONS = frozenset(
+    ("id", "traceId", "trace_id", "type", "name", "parentObservationId", "parent_observation_id", "input", "output")
+    + ("startTime", "start_time", "model", "usage", "usageDetails", "costDetails", "calculatedTotalCost", "totalCost")
+    + ("observations", "level", "statusMessage")
+)
 # The names of the messages in the body of a call: of OpenAI and Anthropic, of Gemini, and of OpenAI's Responses.
 _QUESTIONS = ("messages", "contents", "input")
 # What OpenInference writes in place of a value that it was told to hide.
@@ -72,9 +78,20 @@ def read_calls(row: Json) -> tuple[list[TracedCall], list[str]]:
 def _span_of_observation(row: Json) -> Span:
     kind, model = str(row.get("type", "")).lower(), row.get("model")
     usage = _object(row.get("usageDetails") or row.get("usage"))
-    tokens = {"input_tokens": usage.get("input"), "output_tokens": usage.get("output")}
+    cost = row.get("calculatedTotalCost") or _object(row.get("costDetails")).get("total") or row.get("totalCost")
+    used = {
+        "input_tokens": usage.get("input") or usage.get("promptTokens"),
+        "output_tokens": usage.get("output") or usage.get("completionTokens"),
+        "cache_read": {"input_tokens": usage.get("cache_read_input_tokens") or usage.get("input_cached_tokens")},
+        "cost": cost,
+    }
     attributes: dict[str, object] = {
-        "gen_ai": {"request": {"model": model}, "usage": tokens} if model else {},
+        **{
+            name: value
+            for name, value in row.items()
+            if name not in _OF_OBSERVATIONS and value not in (None, "", [], {})
+        },
+        "gen_ai": {"request": {"model": model}, "usage": used},
         "langfuse": {"observation": {"type": kind}},
     }
     return Span(
@@ -248,6 +265,8 @@ def _wrapped(messages: object) -> list[object]:
 
 
 def _observations(row: Json) -> list[Json]:
+    if "observations" not in row and "input" not in row:  # nearly every row of an import
+        return []
     given = [row, *listed(row.get("observations"))] if "observations" in row else [row]
     return [
         one for one in given if isinstance(one, Mapping) and "input" in one and "output" in one and _is_langfuse(one)

@@ -12,6 +12,8 @@ _RECORD_IDS = (("traceId", "trace_id"), ("spanId", "span_id"))
 _OF_AGENTS = ("trace", "trace.span")
 # Digits of a number in a name that counts entries of a list.
 _INDEX_DIGITS = 9
+_OTLP = frozenset(("resourceSpans", "resource_spans", "resourceLogs", "resource_logs"))
+_PREFIXES = ("attributes.llm.", "attributes.gen_ai.", "attributes.openinference.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +42,12 @@ class Span:
 
 
 def is_spans(row: Json) -> bool:
-    """Whether a document has spans, or is one."""
+    """Whether a document has spans, or is one. Every row of an import is asked."""
     row = _without_info(row)
-    if row.get("object") in _OF_AGENTS:
+    if row.get("object") in _OF_AGENTS or not _OTLP.isdisjoint(row) or ("attributes" in row and _is_span(row)):
         return True
-    if any(key in row for key in ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs")):
-        return True
-    if any(key.startswith(("attributes.llm.", "attributes.gen_ai.", "attributes.openinference.")) for key in row):
-        return True
-    if any(isinstance(row.get(key), list) and _is_span(_first(row[key])) for key in ("data", "spans")):
-        return True
-    return _is_span(row)
+    lists = [row[key] for key in ("data", "spans") if key in row]
+    return any(map(_is_span, map(_first, lists))) or any(key.startswith(_PREFIXES) for key in row)
 
 
 def spans_of(row: Json) -> tuple[list[Span], list[str]]:
@@ -76,8 +73,7 @@ def spans_of(row: Json) -> tuple[list[Span], list[str]]:
 
 def _without_info(row: Json) -> Json:
     """Return the spans of a trace of MLflow, which has them beside its `info`."""
-    data = row.get("data")
-    return data if isinstance(data, Mapping) and "spans" in data else row
+    return data if "data" in row and isinstance(data := row["data"], Mapping) and "spans" in data else row
 
 
 def _of_agents(row: Json) -> Json:
@@ -119,7 +115,7 @@ def service_of(resource: object) -> str:
 
 
 def _is_span(value: object) -> bool:
-    if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), list | dict):
+    if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), (list, dict)):
         return False
     context = value.get("context")
     if isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId")):

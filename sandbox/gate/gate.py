@@ -2,7 +2,7 @@
 
 Each check runs in a fresh session. The checker must fail on untouched fixtures, on a bare `exit`, on a bare `panic`, on
 the reference's own claim without its work, on a full disk and on links under the names that it writes. The reference
-must end as expected and pass, and pass again. Then the checker itself is tested (`experiments`): it must see the
+must end as expected and pass, and pass again. Then the checker itself is tested (`checker_tests`): it must see the
 reference's changes, and the same state must get the same verdict.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import replace
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, ShellTask
 from sandbox.errors import SetupRefused
-from sandbox.gate.experiments import BundleSubject, experiments
+from sandbox.gate.checker_tests import BundleSubject, checker_tests
 from sandbox.gate.play import Checkpoint, PlayedSession, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
 from sandbox.gate.state import StateChange
@@ -45,7 +45,7 @@ def run_gate(
         checks += [finding.check for finding in subject.findings]
     else:
         try:
-            found, changes = experiments(rooms, reference, subject)
+            found, changes = checker_tests(rooms, reference, subject)
             checks += found
         except SetupRefused as refused:
             checks.append(Check("experiments", False, f"the sandbox does not take the scenario: {refused}"))

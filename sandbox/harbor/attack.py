@@ -8,7 +8,7 @@ from sandbox.gate.report import CHECKER, ReportLine
 from sandbox.gate.state import StateChange
 from sandbox.harbor.attempts import subject_of
 from sandbox.harbor.probe import Probed, probe, probed, with_solution
-from sandbox.harbor.tasks import TaskFolder
+from sandbox.harbor.task_folder import TaskFolder
 from sandbox.harbor.trials import Ended, Runner
 
 ORACLE, ATTACK, SEEN, REFERENCE = "oracle", "winnow/attack", "winnow/seen", "winnow/reference"

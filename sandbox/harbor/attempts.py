@@ -17,7 +17,7 @@ from sandbox.gate.foreign import literals_of, stuffed
 from sandbox.gate.neighbours import damaged
 from sandbox.gate.state import Changes, PathEntry, StateChange, changes_between
 from sandbox.harbor.probe import Probed
-from sandbox.harbor.tasks import ENVIRONMENT, SOLUTION, TESTS, TaskFolder
+from sandbox.harbor.task_folder import ENVIRONMENT, SOLUTION, TESTS, TaskFolder
 
 MAX_RESULTS, MAX_SOURCES, MAX_OF_KIND = 20, 6, 12
 # What programs leave behind, which is nobody's result.

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from sandbox.errors import SandboxError
-from sandbox.harbor.tasks import (
+from sandbox.harbor.task_folder import (
     CONFIG,
     DOCKERFILE,
     ENVIRONMENT,

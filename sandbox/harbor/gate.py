@@ -32,7 +32,7 @@ from sandbox.harbor.probe import (
     with_reference,
     with_solution,
 )
-from sandbox.harbor.tasks import COMPOSE, SOLUTION, TaskFolder, TaskRefused
+from sandbox.harbor.task_folder import COMPOSE, SOLUTION, TaskFolder, TaskRefused
 from sandbox.harbor.trials import Ended, LintFinding, Runner
 
 ORACLE, NOP = "oracle", "nop"

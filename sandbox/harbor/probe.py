@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sandbox.gate.state import PathEntry, State
 from sandbox.harbor.command import reward_of
-from sandbox.harbor.tasks import SOLUTION, STEPS, TESTS, TaskFile, TaskFolder
+from sandbox.harbor.task_folder import SOLUTION, STEPS, TESTS, TaskFile, TaskFolder
 
 # More than this is no state that attempts can be made of.
 MAX_STATE, MAX_PATHS = 64 * 1024 * 1024, 20_000

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sandbox.harbor.tasks import (
+from sandbox.harbor.task_folder import (
     COMPOSE,
     CONFIG,
     DOCKERFILE,

@@ -9,6 +9,8 @@ const RETRY_MS = 10_000;
 
 let timer = null;
 let sending = null;
+let leaving = false; // the next page may be read before a draft is saved, and finds its copy
+let waiting = null; // what is sent after what is being sent
 const flying = new Set(); // the keys that are being sent
 
 const review = () => document.querySelector("#review[data-sample]");
@@ -64,29 +66,36 @@ const keepHere = (key, values) => showState(keep(key, values) ? "Kept in this br
 
 // A copy that was not changed since it was sent goes.
 function forget(key, values) {
-  if (localStorage.getItem(key) === JSON.stringify(values)) localStorage.removeItem(key);
+  if (!leaving && localStorage.getItem(key) === JSON.stringify(values)) localStorage.removeItem(key);
 }
 
 async function save() {
   timer = null;
-  const current = drafts();
-  sending = new AbortController();
-  for (const [key, values] of current) {
-    keep(key, values); // the page may be closed before the server answers
-    flying.add(key);
-    try {
-      const answer = await post(key, values, sending.signal);
-      forget(key, values);
-      document.dispatchEvent(new Event("reached"));
-      if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
-    } catch (error) {
-      if (error.name === "AbortError") break;
-      keepHere(key, values);
-    } finally {
-      flying.delete(key);
-    }
+  waiting = drafts();
+  for (const [key, values] of waiting) keep(key, values); // the page may be closed before the server answers
+  if (sending) return;
+  while (waiting) {
+    const current = waiting;
+    waiting = null;
+    sending = new AbortController();
+    for (const [key, values] of current) await send(key, values, sending.signal);
   }
   sending = null;
+}
+
+async function send(key, values, signal) {
+  if (signal.aborted) return;
+  flying.add(key);
+  try {
+    const answer = await post(key, values, signal);
+    forget(key, values);
+    document.dispatchEvent(new Event("reached"));
+    if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
+  } catch (error) {
+    if (error.name !== "AbortError" && !waiting?.has(key)) keepHere(key, values);
+  } finally {
+    flying.delete(key);
+  }
 }
 
 function saveSoon() {
@@ -113,7 +122,7 @@ document.addEventListener("draft:closing", () => {
 document.addEventListener("htmx:beforeSend", (event) => {
   if (!event.target.matches?.("#decide, #refine")) return;
   clearTimeout(timer);
-  timer = null;
+  timer = waiting = null;
   sending?.abort();
   const current = drafts();
   for (const [key, values] of current) if (!isEmpty(values)) keep(key, values);
@@ -132,8 +141,9 @@ async function sendKept() {
     const kept = localStorage.getItem(key);
     if (kept === null || flying.has(key)) continue; // sent meanwhile, or now
     try {
-      await post(key, JSON.parse(kept));
-      if (localStorage.getItem(key) === kept) localStorage.removeItem(key);
+      const values = JSON.parse(kept);
+      await post(key, values);
+      forget(key, values);
       document.dispatchEvent(new Event("reached"));
       if (drafts().has(key)) showState("Draft saved.");
     } catch {
@@ -156,7 +166,11 @@ function restore() {
 
 window.addEventListener("online", sendKept);
 document.addEventListener("session:back", sendKept);
-setInterval(() => { if (!document.hidden) sendKept(); }, RETRY_MS);
+window.addEventListener("beforeunload", () => { leaving = true; });
+setInterval(() => {
+  leaving = false; // the page is still there, as after a download
+  if (!document.hidden) sendKept();
+}, RETRY_MS);
 document.addEventListener("htmx:load", restore);
 restore();
 sendKept();

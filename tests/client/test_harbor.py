@@ -18,7 +18,7 @@ from curation.projects.models import Project as ProjectRow
 from curation.runs.engine.worker import drive
 from curation.runs.models import Run as RunRow
 from curation.trajectories.models import Trajectory
-from sandbox.harbor.tasks import read_task
+from sandbox.harbor.task_folder import read_task
 from tests.e2e.test_harbor_tutorial import Model
 from tests.parts import ROOT, harbor
 from tests.sandbox.harbor.scripted_harbor import run_trial

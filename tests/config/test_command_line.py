@@ -33,6 +33,7 @@ from tests.factories import (
     make_trajectory,
     make_user,
 )
+from tests.sampled import one_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -80,7 +81,7 @@ def test_help_names_the_command_as_it_was_called_and_nothing_in_the_current_fold
     assert done.stdout.startswith("usage: winnow manage check ") and "executed" not in done.stderr
 
 
-@pytest.mark.parametrize("place", ["", ".", "{folder}", "{folder}/../{name}"])
+@pytest.mark.parametrize("place", one_of(2, ["", ".", "{folder}/../{name}", "{folder}"]))
 def test_the_current_folder_is_left_from_the_path_of_all_processes(tmp_path: Path, namesakes: None, place: str) -> None:
     place = place.format(folder=tmp_path, name=tmp_path.name)
     script = (

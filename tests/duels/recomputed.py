@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtrit
 
 from curation.duels.models import Verdict
 from tests.duels.running import DIMENSIONS
@@ -68,10 +68,10 @@ def lower_bound(scores: list[float], clusters: list[str], *, resamples: int = 40
     drawer, values = random.Random(7), list(groups.values())
     means = sorted(fmean(v for g in drawer.choices(values, k=len(values)) for v in g) for _ in range(resamples))
     count, mean = len(values), fmean(v for g in values for v in g)
-    spread, deviate = (count / (count - 1)) ** 0.5, float(t.ppf(0.05, count - 1))
+    spread, deviate = (count / (count - 1)) ** 0.5, float(stdtrit(count - 1, 0.05))
     without = [fmean(v for g in values if g is not left for v in g) for left in values]
     jackknife = ((count - 1) / count * sum((each - mean) ** 2 for each in without)) ** 0.5
-    bounds: list[float] = [means[int(resamples * norm.cdf(spread * deviate))], mean + deviate * jackknife]
+    bounds: list[float] = [means[int(resamples * ndtr(spread * deviate))], mean + deviate * jackknife]
     return min(bounds if count >= 10 else [*bounds, mean + deviate * spread * pstdev(means)])
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import datasets
 import pytest
 from playwright.sync_api import Page, Route, expect
 
@@ -292,6 +291,8 @@ def undo_and_look_back(tab: Page, product: Product, triage: Triage, sample: str)
 
 
 def export(tab: Page, product: Product, triage: Triage, folder: Path) -> None:
+    from datasets import load_dataset  # noqa: PLC0415 - most processes of tests need none
+
     go(tab, "e", "Exports")
     tab.get_by_role("link", name=re.compile("^New export")).first.press("Enter")
     expect(tab.locator("#preview")).to_contain_text("sft-messages", timeout=120_000)
@@ -309,9 +310,7 @@ def export(tab: Page, product: Product, triage: Triage, folder: Path) -> None:
             link.press("Enter")
         path = folder / f"{name}.jsonl"
         download.value.save_as(path)
-        rows[name] = list(
-            datasets.load_dataset("json", data_files=str(path), split="train", cache_dir=str(folder / "cache"))
-        )
+        rows[name] = list(load_dataset("json", data_files=str(path), split="train", cache_dir=str(folder / "cache")))
     kept = [answers(product, sample) for sample in triage.decided if status(product, sample) == "approved"]
     assert len(kept) == 5
     assert {row["messages"][-1]["content"] for row in rows["sft-messages"]} == {chosen for chosen, _ in kept}

@@ -23,9 +23,12 @@ UNNAMED = """() => [...document.querySelectorAll('input, select, textarea, butto
     || document.getElementById(el.getAttribute('aria-labelledby'))?.textContent.trim()
     || (!el.matches('input, select, textarea') && el.textContent.trim())))
   .map((el) => el.outerHTML.slice(0, 160))"""
+# A table that is too wide scrolls in its frame: neither the page nor its main part scrolls sideways.
 WIDER = """() => {
-  const room = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= room) return [];
+  const wide = [document.documentElement, ...document.querySelectorAll('main')]
+    .find((el) => el.scrollWidth > el.clientWidth + 1);
+  if (!wide) return [];
+  const room = wide.getBoundingClientRect().left + wide.clientWidth;
   const out = [...document.querySelectorAll('body *')].filter((el) => el.getBoundingClientRect().right > room + 1);
   return out.slice(0, 5).map((el) => `${el.tagName}.${el.className} ends at ${el.getBoundingClientRect().right}`);
 }"""

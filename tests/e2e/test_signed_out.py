@@ -305,6 +305,20 @@ def test_no_other_answer_ends_a_draft(tab: Page, sample: Sample, given: tuple[in
     assert Draft.objects.get().comment == "Not lost"
 
 
+def test_a_draft_that_fails_late_does_not_take_the_place_of_a_newer_one(tab: Page, sample: Sample) -> None:
+    at(tab, sample)
+    held: list[Route] = []
+    tab.route("**/draft/", lambda route: route.continue_() if held else held.append(route))
+    with tab.expect_request("**/draft/"):
+        type_comment(tab, "Old")
+    tab.locator("#comment").press_sequentially(" and new")
+    tab.wait_for_timeout(1500)
+    with tab.expect_event("requestfailed"):
+        held[0].abort()
+    expect(tab.locator("[data-draft-state]").first).to_have_text("Draft saved.")
+    assert Draft.objects.get().comment == "Old and new"
+
+
 def test_a_draft_outlives_a_server_that_does_not_answer(tab: Page, sample: Sample) -> None:
     at(tab, sample)
     second = tab.context.new_page()

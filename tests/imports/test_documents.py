@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,90 @@ def test_arrow_without_pyarrow_says_what_to_install(project: Project, monkeypatc
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     run = bring(project, "trajectories", b"\xff\xff\xff\xff\x10\x00\x00\x00", "data.arrow")
     assert "the extra `data`" in run.error
+
+
+TURNS = b'"[{""role"": ""user"", ""content"": ""q""}, {""role"": ""assistant"", ""content"": ""a""}]"'
+TABLE = b"messages,resolved\n" + TURNS + b",true\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "count"),
+    [
+        (as_lines([row(1, solved=True), row(2, solved=True)]), "rows.json", 2),
+        (as_lines([row(1, solved=True), row(2, solved=True)]), "rows.txt", 2),
+        (as_lines([row(1, solved=True)]), "rows.parquet", 1),
+        (json.dumps([row(1, solved=True)], indent=1).encode(), "rows.csv", 1),
+        (as_zip({"rows.json": as_lines([row(1, solved=True), row(2, solved=True)])}), "rows.zip", 2),
+        (TABLE, "rows.csv", 1),
+        (as_zip({"rows.csv.gz": gzip.compress(TABLE)}), "rows.zip", 1),
+    ],
+)
+def test_the_content_of_a_file_says_how_it_is_read(project: Project, content: bytes, name: str, count: int) -> None:
+    run = bring(project, "trajectories", content, name)
+    assert (run.state, run.result["trajectories"], bad_rows(run)) == ("succeeded", count, {}), run.error
+
+
+@pytest.mark.parametrize("in_archive", [False, True])
+def test_a_packed_file_that_is_cut_off_between_two_rows_says_so(project: Project, in_archive: bool) -> None:
+    whole = gzip.compress(as_lines([row(1, solved=True)])) + gzip.compress(as_lines([row(2, solved=True)]))
+    cut = whole[: len(gzip.compress(as_lines([row(1, solved=True)]))) + 10]
+    run = bring(
+        project, "trajectories", *((as_zip({"a.jsonl.gz": cut}), "a.zip") if in_archive else (cut, "a.jsonl.gz"))
+    )
+    assert run.result["trajectories"] == 1
+    assert "the gzip file is cut off here" in "".join(bad_rows(run).values())
+
+
+@pytest.mark.parametrize("pack", ["tar", "zip", "folder"])
+def test_links_of_an_archive_are_in_the_account(
+    project: Project, tmp_path: Path, settings: Settings, pack: str
+) -> None:
+    settings.IMPORT_FOLDERS = [str(tmp_path)]
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.jsonl").write_bytes(as_lines([row(1, solved=True)]))
+    (tmp_path / "set" / "b.jsonl").symlink_to("/etc/passwd")
+    if pack == "folder":
+        run = launch_source(project, "trajectories", tmp_path / "set")
+    else:
+        packed = io.BytesIO()
+        if pack == "tar":
+            with tarfile.open(fileobj=packed, mode="w") as tar:
+                tar.add(tmp_path / "set", "set")
+        else:
+            link = zipfile.ZipInfo("b.jsonl")
+            link.external_attr = 0o120777 << 16
+            with zipfile.ZipFile(packed, "w") as archive:
+                archive.write(tmp_path / "set" / "a.jsonl", "a.jsonl")
+                archive.writestr(link, "/etc/passwd")
+        run = bring(project, "trajectories", packed.getvalue(), f"set.{pack}")
+    said = {(entry["field"], entry["becomes"]) for entry in run.result["account"]}
+    assert (run.result["trajectories"], bad_rows(run)) == (1, {})
+    assert ("(files) *.jsonl", "ignored: a link or a special file") in said
+
+
+@pytest.mark.parametrize(
+    ("name", "end"), [("claude.jsonl", '{"type": "user", "uuid": "4", "mess'), ("codex.jsonl", "[1, 2]")]
+)
+def test_lines_of_a_log_that_are_cut_off_are_counted(project: Project, name: str, end: str) -> None:
+    folder = GOLDEN / "agent_logs"
+    log = next(folder.glob("claude/*.jsonl" if name == "claude.jsonl" else "codex/rollout*.jsonl"))
+    run = bring(project, "trajectories", log.read_bytes().rstrip() + b"\n" + end.encode(), name)
+    said = {entry["field"]: entry["becomes"] for entry in run.result["account"]}
+    assert (run.result["unreadable"], said["(lines)"]) == (1, "ignored: they are no JSON objects")
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.parquet"])
+def test_numbers_that_no_database_stores_end_no_import(project: Project, name: str, tmp_path: Path) -> None:
+    odd = ['"reward": 1e999', '"scores": [{"name": "a", "score": -1e999}]', '"attempt": 99999999999', '"attempt": -1']
+    content = as_lines([f"{json.dumps(row(at, solved=True))[:-1]}, {value}}}" for at, value in enumerate(odd)])
+    if name == "rows.parquet":
+        file = tmp_path / name
+        duckdb.execute(
+            "COPY (SELECT [{'role': 'user', 'content': 'q'}, {'role': 'assistant', 'content': 'a'}] AS messages,"
+            f" 'inf'::DOUBLE AS reward, 70000 AS attempt) TO '{file}' (FORMAT parquet)"
+        )
+        content = file.read_bytes()
+    run = bring(project, "trajectories", content, name)
+    assert (run.state, run.result["trajectories"], bad_rows(run)) == ("succeeded", 1 if "parquet" in name else 4, {})
+    assert Trajectory.objects.filter(sample_index=0).count() == run.result["trajectories"]
+    assert not Trajectory.objects.filter(rewards__has_key="reward").exists()

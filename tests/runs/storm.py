@@ -1,8 +1,7 @@
 """A duel run in bad weather: real workers that are killed, a model server that misbehaves, a broker that is restarted.
 
 `python -m tests.runs.storm <duels> <kills> [--redis PORT]` works in the database, data folder and broker that the
-environment names, and prints the outcome as JSON. It is a process of its own, so that nothing of it depends on a test
-database.
+environment names, not in a test database, and prints the outcome as JSON.
 """
 
 import argparse
@@ -38,9 +37,9 @@ class Workers:
         self._began: dict[str, int] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
         for name, path in self._logs.items():
+            command = [sys.executable, "-m", *COMMANDS[name]]
             with path.open("ab") as log:
                 self._began[name] = log.tell()
-                command = [sys.executable, "-m", *COMMANDS[name]]
                 process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
             self._processes.append(process)
 
@@ -146,15 +145,13 @@ def storm(duels: int, kills: int, redis: "Redis | None") -> dict[str, Any]:
                 redis.stop()
                 workers.wait_for_log("Connection refused")
                 redis.start()
-                redis_done, redis = redis, None
+                redis = None
             time.sleep(0.2)
         seconds = time.monotonic() - began
         answered = server.counts()
     finally:
         survivors += workers.end()
         server.stop()
-        if "redis_done" in locals():
-            redis_done.stop()
     return {
         "state": run.state,
         "error": run.error,

@@ -1,15 +1,13 @@
 """A stand-in for the AWS environment that the measured models were trained in, written with openenv-core's classes.
 
-Run as a program: `python -m tests.sandbox.cloud_server PORT LOG KIND [MOST]`. As the real one, a `stubborn` server
-ignores `task_id`, takes a whole `task`, otherwise plays a random warm-up task of a curriculum that is new for each
-socket, has room for one episode, and answers 500 to a stateless step. A server that `honours` ids plays the task with
-this id; a `silent` one says nothing of its task; one that `echoes` repeats the id it was sent beside another text.
-`LOG` gets a line for each reset and step.
+As the real one, a `stubborn` server ignores `task_id`, takes a whole `task`, otherwise plays a random warm-up task of a
+curriculum that is new for each socket, has room for one episode, and answers 500 to a stateless step. A server that
+`honours` ids plays the task with this id; a `silent` one says nothing of its task; one that `echoes` repeats the id it
+was sent beside another text. The log gets a line for each reset and step.
 """
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -119,8 +117,8 @@ class Cloud(Environment[CloudAction, CloudObservation, CloudState]):  # type: ig
         return CloudState(step_count=self._steps, current_task=None if kind in ("silent", "echoes") else self._task)
 
 
-if __name__ == "__main__":
-    log_file, kind = Path(sys.argv[2]), sys.argv[3]
-    most = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+def serve(port: int, log: Path, of_kind: str, most: int) -> None:
+    global log_file, kind
+    log_file, kind = log, of_kind
     app = create_app(Cloud, CloudAction, CloudObservation, env_name="cloud", max_concurrent_envs=most)
-    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error")
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")

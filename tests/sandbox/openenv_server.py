@@ -1,12 +1,10 @@
 """An environment server written with openenv-core's classes, as others do: a shop with a shelf to fill.
 
-Run as a program: `python -m tests.sandbox.openenv_server PORT [MOST]`. The task's `seed` says how many steps it takes;
-some tasks misbehave: `task_id` `hangs`, `drops` (the first socket of the server), `breaks`, `stumbles` (one step of
-the server).
+The task's `seed` says how many steps it takes; some tasks misbehave: `task_id` `hangs`, `drops` (the first socket of
+the server), `breaks`, `stumbles` (one step of the server).
 """
 
 import os
-import sys
 import time
 from typing import Any
 
@@ -105,7 +103,3 @@ class Shop(Environment[ShopAction, ShopObservation, State]):  # type: ignore[mis
 def serve(port: int, most: int) -> None:
     app = create_app(Shop, ShopAction, ShopObservation, env_name="shop", max_concurrent_envs=most)
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 8)

@@ -1,16 +1,20 @@
 """The shop of `openenv_server` as a separate process on a free port."""
 
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from importlib import import_module
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 MOST = 2
+# Importing openenv-core takes 1.5 s of processor time: it is done once, in the process from which all servers fork.
+CONTEXT = get_context("forkserver")
+CONTEXT.set_forkserver_preload(
+    ["tests.sandbox.cloud_server", "tests.sandbox.openenv_server", "tests.sandbox.usual_servers"]
+)
 
 
 def free_port() -> int:
@@ -19,32 +23,37 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def start_shop(port: int, most: int = MOST) -> subprocess.Popen[bytes]:
-    return start_server("tests.sandbox.openenv_server", port, str(most))
+def start_shop(port: int, most: int = MOST) -> BaseProcess:
+    return start_server("openenv_server", port, most)
 
 
-def start_server(module: str, port: int, *args: str) -> subprocess.Popen[bytes]:
-    """Start the server and wait until it responds."""
-    server = subprocess.Popen([sys.executable, "-m", module, str(port), *args], cwd=ROOT)
+def start_server(name: str, port: int, *args: object) -> BaseProcess:
+    """Start the server of this module and wait until it responds."""
+    server = CONTEXT.Process(target=_serve, args=(name, port, *args), daemon=True)
+    server.start()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return server
         except OSError:
-            assert server.poll() is None, "the server ended at once"
-            time.sleep(0.1)
+            assert server.is_alive(), "the server ended at once"
+            time.sleep(0.02)
     raise AssertionError("the server did not come up")
+
+
+def _serve(name: str, *args: object) -> None:
+    import_module(f"tests.sandbox.{name}").serve(*args)
 
 
 @pytest.fixture(scope="module")
 def usual_servers() -> Iterator[str]:
     """The address of the stand-ins for usual environments, without the path of each."""
     port = free_port()
-    process = start_server("tests.sandbox.usual_servers", port)
+    process = start_server("usual_servers", port)
     yield f"ws://127.0.0.1:{port}"
     process.kill()
-    process.wait()
+    process.join()
 
 
 @pytest.fixture(scope="module")
@@ -54,4 +63,4 @@ def shop_server() -> Iterator[str]:
     process = start_shop(port)
     yield f"ws://127.0.0.1:{port}"
     process.kill()
-    process.wait()
+    process.join()

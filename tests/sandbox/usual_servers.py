@@ -1,16 +1,14 @@
 """Stand-ins for OpenEnv's own environments, written with openenv-core's classes: each behaves as the real one.
 
-Run as a program: `python -m tests.sandbox.usual_servers PORT`. Each has a path: `echo` speaks MCP; `maze` takes a whole
-number and breaks at one that is no move; `grid` takes a choice behind a `$ref` and shows coordinates beside `message`;
-`coding` takes Python; `reasoning` takes an answer, scores parts of it and reveals the right one; `form` takes several
-fields and refuses with a validator of its own, which openenv-core cannot send. `world` and `own` speak MCP too: by
-either of two actions, and by a class of its own, which lists no tools; `bare` has no tools. `shell` says of each
-command that it succeeded.
+Each has a path: `echo` speaks MCP; `maze` takes a whole number and breaks at one that is no move; `grid` takes a choice
+behind a `$ref` and shows coordinates beside `message`; `coding` takes Python; `reasoning` takes an answer, scores parts
+of it and reveals the right one; `form` takes several fields and refuses with a validator of its own, which openenv-core
+cannot send. `world` and `own` speak MCP too: by either of two actions, and by a class of its own, which lists no tools;
+`bare` has no tools. `shell` says of each command that it succeeded.
 """
 
 import contextlib
 import io
-import sys
 import traceback
 from enum import StrEnum
 from typing import Any
@@ -216,7 +214,3 @@ def serve(port: int) -> None:
     for kind, (environment, action, observation) in KINDS.items():
         site.mount(f"/{kind}", create_app(environment, action, observation, env_name=kind, max_concurrent_envs=4))
     uvicorn.run(site, host="127.0.0.1", port=port, log_level="error")
-
-
-if __name__ == "__main__":
-    serve(int(sys.argv[1]))

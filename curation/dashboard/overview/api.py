@@ -19,8 +19,8 @@ router.add_router("", health_router)
 class ProjectFiguresOut(Out):
     """Samples by status, queued and running runs, and the money spent. No figure that blind review hides."""
 
-    slug: str = Field(validation_alias="project.slug", examples=["shell-agents"])
-    name: str = Field(validation_alias="project.name", examples=["Shell agents"])
+    slug: str = Field(examples=["shell-agents"])
+    name: str = Field(examples=["Shell agents"])
     role: str = Field(examples=["curator"])
     samples: int = Field(examples=[45])
     statuses: dict[str, int] = Field(examples=[{"pending": 34, "approved": 7, "rejected": 4, "needs_refine": 0}])
@@ -35,7 +35,7 @@ def list_project_figures(request: HttpRequest, params: Query[ProjectList]) -> di
     if Scope.READ not in principal.scopes:
         raise NotAllowed("This needs the scope `read`.")
     page = params.page(Project.objects.visible_to(principal.user).archived(params.archived))
-    shown = {row.project.pk: row for row in figures_of(page.rows, principal.user)}
+    shown = figures_of(page.rows, principal.user)
     return page.response(lambda project: shown[project.pk])
 
 

@@ -4,7 +4,6 @@ Counts by status, runs and costs are the same for every member. Scores, buckets 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from django.contrib.auth.models import User
@@ -15,24 +14,9 @@ from curation.runs.models import LIVE, Run
 from curation.samples.models import Sample, SampleStatus
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectFigures:
-    """`statuses` counts samples by status; `cost` is in US dollars, deleted runs included."""
-
-    project: Project
-    role: Role
-    statuses: dict[str, int]
-    runs_live: int
-    cost: Decimal
-    cost_unknown_calls: int
-
-    @property
-    def samples(self) -> int:
-        return sum(self.statuses.values())
-
-
-def figures_of(projects: Sequence[Project], user: User) -> list[ProjectFigures]:
-    """The figures of these projects, which the user is a member of, in four queries."""
+def figures_of(projects: Sequence[Project], user: User) -> dict[int, dict[str, object]]:
+    """Return the figures of these projects, which the user is a member of, in four queries. `statuses` counts samples
+    by status; `cost` is in US dollars, deleted runs included."""
     ids = [project.pk for project in projects]
     roles = dict(Member.objects.filter(user=user, project__in=ids).values_list("project_id", "role"))
     samples = Sample.objects.filter(project__in=ids).order_by().values_list("project_id", "status")
@@ -49,15 +33,18 @@ def figures_of(projects: Sequence[Project], user: User) -> list[ProjectFigures]:
     for pk, cost, calls in removed.annotate(**spent):
         costs[pk] += cost
         unknown[pk] += calls
-    return [
-        ProjectFigures(
-            project=project,
-            role=Role.ADMIN if user.is_superuser else Role(roles[project.pk]),
-            statuses=statuses[project.pk],
-            runs_live=live[project.pk],
-            cost=costs[project.pk],
-            cost_unknown_calls=unknown[project.pk],
-        )
+    return {
+        project.pk: {
+            "pk": project.pk,
+            "slug": project.slug,
+            "name": project.name,
+            "role": Role.ADMIN if user.is_superuser else Role(roles[project.pk]),
+            "samples": sum(statuses[project.pk].values()),
+            "statuses": statuses[project.pk],
+            "runs_live": live[project.pk],
+            "cost": costs[project.pk],
+            "cost_unknown_calls": unknown[project.pk],
+        }
         for project in projects
         if user.is_superuser or project.pk in roles
-    ]
+    }

@@ -1,6 +1,5 @@
 """The overview of a project, its charts, the system page and the page of components."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from django.contrib.auth.decorators import login_required
@@ -57,32 +56,6 @@ def component_examples() -> dict[str, object]:
     return {"turns": history.complete(), "session": TerminalTranscript(TURNS, pk=0).opening()}
 
 
-@dataclass(frozen=True, slots=True)
-class EndingShare:
-    """A terminal or task of kept trajectories; `share` is 0–100."""
-
-    name: str
-    count: int
-    share: float
-
-
-@dataclass(frozen=True, slots=True)
-class OverviewCount:
-    label: str
-    tone: str
-    count: int
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class EndingSummary:
-    """Terminals and tasks of the kept trajectories, each with a title, the project's limits in words, and warnings."""
-
-    tables: list[tuple[str, list[EndingShare]]]
-    limits: str
-    warnings: list[str]
-
-
 @require_GET
 @login_required
 def project_overview(request: HttpRequest) -> HttpResponse:
@@ -91,7 +64,7 @@ def project_overview(request: HttpRequest) -> HttpResponse:
     params = ProjectList.from_query(request.GET)
     page = params.page(Project.objects.visible_to(user).archived(params.archived))
     context = list_context(request, params, page, "/api/v1/overview")
-    context["rows"] = figures_of(page.rows, user)
+    context["rows"] = list(figures_of(page.rows, user).values())
     return render(request, "dashboard/overview/projects.html", context)
 
 
@@ -191,20 +164,22 @@ def _model_charts(stats: StatsOut) -> list[tuple[str, str]]:
     return [(shown, title) for shown, title, used in charts if used]
 
 
-def _endings(project: Project, stats: StatsOut) -> EndingSummary | None:
+def _endings(project: Project, stats: StatsOut) -> dict[str, object] | None:
     balance, band = stats.balance, project.settings.balance
     if not balance.kept:
         return None
 
-    def lines(**shares: float) -> list[EndingShare]:
-        return [EndingShare(name, round(share * balance.kept), 100 * share) for name, share in shares.items()]
+    def lines(**shares: float) -> list[dict[str, object]]:
+        return [
+            {"name": name, "count": round(share * balance.kept), "share": 100 * share} for name, share in shares.items()
+        ]
 
     tables = [
         ("Terminal", lines(exit=balance.exit, panic=balance.panic)),
         ("Tasks with a limit", lines(**{EMPTY_QUEUE: balance.empty_queue, BLOCKED: balance.blocked})),
     ]
     limits = f"{percent(band.panic_low)} to {percent(band.panic_high)} may end in panic"
-    return EndingSummary(tables, limits, balance.warnings(band))
+    return {"tables": tables, "limits": limits, "warnings": balance.warnings(band)}
 
 
 def _tallies(
@@ -215,9 +190,14 @@ def _tallies(
     counts: dict[str, int],
     *,
     beside: str = "",
-) -> list[OverviewCount]:
+) -> list[dict[str, object]]:
     url = reverse(view, args=[project.slug])
     return [
-        OverviewCount(str(choice.label), choice.tone, counts[choice.value], f"{url}?{field}={choice.value}{beside}")
+        {
+            "label": str(choice.label),
+            "tone": choice.tone,
+            "count": counts[choice.value],
+            "url": f"{url}?{field}={choice.value}{beside}",
+        }
         for choice in choices
     ]

@@ -54,8 +54,7 @@ def database() -> ComponentOut:
 
 
 def broker() -> ComponentOut:
-    state = check_broker()
-    return ComponentOut("broker", state.ok, state.detail)
+    return ComponentOut("broker", *check_broker())
 
 
 def disk(own: StorageReport, workers: dict[str, StorageReport]) -> ComponentOut:

@@ -1,89 +1,55 @@
 """The system page: components, workers, waiting work, the project's models."""
 
-from dataclasses import dataclass
-
 import django
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Max, Q
 
-from curation.dashboard.system.health import ComponentOut, check_components
+from curation.dashboard.system.health import check_components
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, WorkerSeen
 from curation.runs.workers.presence import workers_alive
-from curation.runs.workers.sandbox_report import SandboxReport, sandbox_reports
+from curation.runs.workers.sandbox_report import sandbox_reports
 
 QUEUES = ("llm", "rollout", "sandbox", "default")
 RECENT_CALLS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class QueueState:
-    """A queue and the slots of its workers; `missing` says how to start a worker if there is none."""
-
-    name: str
-    workers: int
-    missing: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelState:
-    """Successes and failures among an endpoint's last `RECENT_CALLS` calls."""
-
-    endpoint: Endpoint
-    ok: int
-    failed: int
-    last_error: str
-
-
-@dataclass(frozen=True, slots=True)
-class System:
-    components: list[ComponentOut]
-    workers: list[WorkerSeen]
-    queues: list[QueueState]
-    live_runs: int
-    pending: int
-    claimed: int
-    models: list[ModelState]
-    facts: list[tuple[str, str]]
-    sandboxes: list[SandboxReport]
-
-
-def system_state(project: Project) -> System:
+def system_state(project: Project) -> dict[str, object]:
     workers = workers_alive()
     counts = Item.objects.filter(run__state__in=LIVE).aggregate(
         pending=Count("id", filter=Q(state=ItemState.PENDING)), claimed=Count("id", filter=Q(state=ItemState.CLAIMED))
     )
-    return System(
-        components=check_components(),
-        workers=workers,
-        queues=[_queue(name, workers) for name in QUEUES],
-        live_runs=Run.objects.live().count(),
-        pending=counts["pending"],
-        claimed=counts["claimed"],
-        models=[_model(endpoint) for endpoint in Endpoint.objects.of(project).select_related("pace")],
-        facts=_facts(),
-        sandboxes=sandbox_reports(),
-    )
+    return {
+        "components": check_components(),
+        "workers": workers,
+        "queues": [_queue(name, workers) for name in QUEUES],
+        "live_runs": Run.objects.live().count(),
+        "pending": counts["pending"],
+        "claimed": counts["claimed"],
+        "models": [_model(endpoint) for endpoint in Endpoint.objects.of(project).select_related("pace")],
+        "facts": _facts(),
+        "sandboxes": sandbox_reports(),
+    }
 
 
-def _queue(name: str, workers: list[WorkerSeen]) -> QueueState:
+def _queue(name: str, workers: list[WorkerSeen]) -> dict[str, object]:
     slots = sum(worker.slots for worker in workers if name in worker.queues.split(","))
     missing = "" if slots else f"No worker listens: celery --app config worker --queues {name}"
-    return QueueState(name, slots, missing)
+    return {"name": name, "workers": slots, "missing": missing}
 
 
-def _model(endpoint: Endpoint) -> ModelState:
+def _model(endpoint: Endpoint) -> dict[str, object]:
     recent = Call.objects.filter(endpoint=endpoint).order_by("-id").values("pk", "status", "error")[:RECENT_CALLS]
     rows = list(recent)
     failed = [row for row in rows if row["status"] == CallStatus.ERROR]
-    return ModelState(
-        endpoint=endpoint,
-        ok=sum(row["status"] == CallStatus.OK for row in rows),
-        failed=len(failed),
-        last_error=failed[0]["error"][:300] if failed else "",
-    )
+    return {
+        "endpoint": endpoint,
+        "ok": sum(row["status"] == CallStatus.OK for row in rows),
+        "failed": len(failed),
+        "last_error": failed[0]["error"][:300] if failed else "",
+    }
 
 
 def _facts() -> list[tuple[str, str]]:

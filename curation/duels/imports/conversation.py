@@ -23,7 +23,7 @@ from judging.traces.read import is_langfuse, is_trace, read_trace
 LONGEST_GROUP = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Conversation:
     """Messages in OpenAI's form. `turns` are the indexes of those that are prompts; `start` is the number of messages
     in earlier conversations of the same row. `trajectory` is the id of the one whose steps the messages are."""
@@ -94,7 +94,7 @@ class LogLayout(StrEnum):
     LANGFUSE = "Langfuse observations"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LogDocument:
     """`conversations` have ascending starts. A span that is no model call has none, and is no error; calls
     `without_content` were traced without their messages, and `unreadable` ones cannot be read."""

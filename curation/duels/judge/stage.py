@@ -84,10 +84,7 @@ class JudgeJob:
     tried: int
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeReading:
-    answered: Answered
-    verdict: ParsedVerdict | Unparsed
+JudgeReading = tuple[Answered, ParsedVerdict | Unparsed]
 
 
 class JudgeStage:
@@ -166,7 +163,7 @@ async def read_duel(context: LlmContext, item: Item, job: JudgeJob, *, fresh: bo
         answered = await context.ask(item, job.target, request, instructions_hash=digest, fresh=fresh)
         completion, dimensions = answered.completion, job.plan.dimensions
         verdict = parse_verdict(completion.text, finish_reason=completion.finish_reason, dimensions=dimensions)
-        readings.append(JudgeReading(answered, verdict))
+        readings.append((answered, verdict))
         if isinstance(verdict, ParsedVerdict):
             break
     return readings, any(finding.startswith("answer_") for finding in prompt.findings)
@@ -206,11 +203,11 @@ def _prompt(job: JudgeJob, attempt: int) -> JudgePrompt:
 
 def _save(run: Run, job: JudgeJob, readings: Sequence[JudgeReading], injection: bool) -> Json:
     """Save the run's last reading. The cost of each attempt is kept in its call."""
-    last = readings[-1]
-    completion = last.answered.completion
-    completions = [reading.answered.completion for reading in readings]
+    answered, verdict = readings[-1]
+    completion = answered.completion
+    completions = [each.completion for each, _ in readings]
     costs = [each.cost for each in completions]
-    parsed = isinstance(last.verdict, ParsedVerdict)
+    parsed = isinstance(verdict, ParsedVerdict)
     key = {
         "duel": job.duel,
         "judge": job.target.name,
@@ -219,12 +216,12 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[JudgeReading], injection: 
         "run": run,
     }
     columns = {
-        "call_id": last.answered.call_id,
+        "call_id": answered.call_id,
         "family": job.target.family,
         "instructions_hash": job.plan.instructions.sha256,
         "parsed": parsed,
-        "dimensions": dict(last.verdict.dimensions) if isinstance(last.verdict, ParsedVerdict) else {},
-        "reason": storable(last.verdict.reason),
+        "dimensions": dict(verdict.dimensions) if isinstance(verdict, ParsedVerdict) else {},
+        "reason": storable(verdict.reason),
         "raw": storable(completion.text),
         "attempts": job.tried + len(readings),
         "tokens": sum((c.tokens_in or 0) + (c.tokens_out or 0) for c in completions),

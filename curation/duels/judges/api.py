@@ -46,7 +46,9 @@ class JudgeFiguresOut(Schema):
 
     n: int = Field(examples=[500], description="Duels that it parsed in every order.")
     win_rate: float | None = Field(examples=[0.52])
-    flip_rate: float = Field(examples=[0.41], description="Share of duels with a flip in any dimension.")
+    flip_rate: float | None = Field(
+        examples=[0.41], description="Share of the duels read in both orders with a flip in any dimension."
+    )
     flips: dict[str, float] = Field(default={}, examples=[{"correctness": 0.12}])
     first_share: float | None = Field(default=None, examples=[0.71])
     first_expected: RangeOut | None = Field(default=None, description="Where 95 % of unbiased judges are.")

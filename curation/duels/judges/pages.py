@@ -9,6 +9,7 @@ from pydantic import Field
 from curation.duels.judges.queries import WithPeople, gates_without, judged_runs, with_people
 from curation.duels.models import Verdict
 from curation.duels.rubric import complete, dimensions_of
+from curation.duels.verdict.report import sentences_of
 from curation.duels.verdict.stage import Contestant, keys_of, pair_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
@@ -61,6 +62,10 @@ class JudgeFigures:
     people: WithPeople
     deleted: bool
     per_verdict: Decimal | None
+
+    @property
+    def sentences(self) -> list[str]:
+        return sentences_of(self.figures)
 
 
 @dataclass(frozen=True, slots=True)

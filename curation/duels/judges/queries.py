@@ -75,7 +75,7 @@ def gates_without(
         pair = contestants_of(facts[duel])
         pairs[keys_of(pair)] = pair
         gated[keys_of(pair)].append(gate_duel(facts[duel], score, flags[duel]))
-    settings = gate_settings(run, min_judges=needed)
+    settings = gate_settings(run, min_judges=needed, orders={tuple(row.panel.orders) for row in rows})
     read = [pk for row in rows for pk in row.verdicts]
     orders = tuple(rows[0].panel.orders) if rows else BOTH_ORDERS
     controls = on_controls(run, judges, verdicts=read, orders=orders).figures

@@ -149,7 +149,6 @@ class DuelList(ListParams):
 class VerdictList(ListParams):
     """Verdicts of all runs, also those whose duel has another score since."""
 
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {
         "run": "run_id",
         "duel": "duel_id",

@@ -3,24 +3,21 @@ from ninja import Query, Router
 
 from curation.duels.models import Exclusion, Prompt
 from curation.duels.prompts.doubts import clear_doubts
-from curation.duels.prompts.exclusions import exclude, include
+from curation.duels.prompts.exclusions import OutcomeOut, exclude, include
 from curation.duels.prompts.filters import ExclusionList, PromptList, PullRequestList
 from curation.duels.prompts.queries import reference_shown_to
 from curation.duels.prompts.schemas import (
-    ClearedOut,
     ExclusionOut,
     ExclusionsIn,
     InstancesIn,
-    OutcomesOut,
     PromptDetail,
     PromptOut,
     PullRequestOut,
-    RemovedOut,
 )
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["prompts"])
 
@@ -46,7 +43,9 @@ def list_pull_requests(request: HttpRequest, slug: str, params: Query[PullReques
 
 
 @router.post(
-    "/projects/{slug}/pull-requests/clear", response=ClearedOut, summary="Let challengers use doubtful records"
+    "/projects/{slug}/pull-requests/clear",
+    response=answer("ClearedOut", cleared=int),
+    summary="Let challengers use doubtful records",
 )
 def post_cleared_records(request: HttpRequest, slug: str, body: InstancesIn) -> dict[str, object]:
     access = enter(request, slug, Scope.RUN)
@@ -60,7 +59,11 @@ def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionList
     return params.page(rows).response()
 
 
-@router.post("/projects/{slug}/exclusions", response=OutcomesOut, summary="Exclude instances, or change their reason")
+@router.post(
+    "/projects/{slug}/exclusions",
+    response=answer("OutcomesOut", data=list[OutcomeOut]),
+    summary="Exclude instances, or change their reason",
+)
 def post_exclusions(request: HttpRequest, slug: str, body: ExclusionsIn) -> dict[str, object]:
     access = enter(request, slug, Scope.RUN)
     rows = [(row.instance_id, row.reason) for row in body.exclusions]
@@ -68,7 +71,7 @@ def post_exclusions(request: HttpRequest, slug: str, body: ExclusionsIn) -> dict
     return {"data": [{"instance_id": result.instance_id, "outcome": result.outcome} for result in results]}
 
 
-@router.delete("/projects/{slug}/exclusions", response=RemovedOut, summary="Delete exclusions")
+@router.delete("/projects/{slug}/exclusions", response=answer("RemovedOut", removed=int), summary="Delete exclusions")
 def delete_exclusions(request: HttpRequest, slug: str, body: InstancesIn) -> dict[str, object]:
     access = enter(request, slug, Scope.RUN)
     return {"removed": include(project=access.project, instance_ids=body.instance_ids, user=access.user)}

@@ -47,7 +47,6 @@ class PromptFilter(RowFilter):
 
 @named_list("prompts", page="prompt-list")
 class PromptList(PromptFilter, ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     labels: ClassVar[Mapping[str, str]] = {**PromptFilter.labels, "excluded": "Excluded"}
     choices: ClassVar[Mapping[str, Sequence[tuple[str, str]]]] = {
         **PromptFilter.choices,
@@ -64,7 +63,6 @@ class PromptList(PromptFilter, ListParams):
 
 
 class PullRequestList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"repo": "repo", "instance_id": "instance_id"}
 
     repo: Words = ()
@@ -80,7 +78,7 @@ class PullRequestList(ListParams):
 
 @named_list("exclusions", page="exclusion-list")
 class ExclusionList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    pass
 
 
 def prompt_figures(project: Project) -> dict[str, int]:

@@ -1,10 +1,8 @@
 from datetime import datetime
 from typing import Any
 
-from ninja import Schema
 from pydantic import Field
 
-from curation.duels.prompts.exclusions import OutcomeOut
 from curation.web.schemas import Id, Out, Strict, Username
 
 _MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
@@ -62,18 +60,6 @@ class ExclusionOut(ExclusionRow):
     id: Id
     created_by: Username | None
     created_at: datetime
-
-
-class OutcomesOut(Schema):
-    data: list[OutcomeOut]
-
-
-class RemovedOut(Schema):
-    removed: int
-
-
-class ClearedOut(Schema):
-    cleared: int
 
 
 class PullRequestOut(Out):

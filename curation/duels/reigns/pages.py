@@ -2,8 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -43,19 +43,11 @@ class ChallengeOut:
         return OUTCOMES[self.outcome]
 
 
-@dataclass(frozen=True, slots=True)
-class ReignView:
-    """`notes` say what no longer holds: a deleted endpoint, another version, a verdict that turned."""
-
-    row: Reign
-    challenges: tuple[ChallengeOut, ...]
-    notes: tuple[str, ...]
-
-
-def reign_views(project: Project, reigns: Sequence[Reign]) -> list[ReignView]:
-    """Return the reigns with the runs against each, in the order given."""
+def reign_views(project: Project, reigns: Sequence[Reign]) -> list[dict[str, Any]]:
+    """Return the reigns with the runs against each, in the order given. `notes` say what no longer holds: a deleted
+    endpoint, another version, a verdict that turned."""
     challenges = _challenges(project, reigns)
-    return [ReignView(row, tuple(challenges[row.pk]), tuple(_notes(project, row))) for row in reigns]
+    return [{"row": row, "challenges": list(challenges[row.pk]), "notes": list(_notes(project, row))} for row in reigns]
 
 
 def crownings(run: Run) -> list[Json]:

@@ -1,8 +1,7 @@
 """The line of kings: its REST calls and its page."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
@@ -14,7 +13,7 @@ from pydantic import Field
 
 from curation.duels.reigns.crown import crown, end_reign
 from curation.duels.reigns.models import Reign
-from curation.duels.reigns.pages import ChallengeOut, ReignView, reign_views
+from curation.duels.reigns.pages import ChallengeOut, reign_views
 from curation.projects.access import Access, enter, principal_of, project_page
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
@@ -29,7 +28,7 @@ router = Router(tags=["duels"])
 
 @named_list("reigns", page="reign-list")
 class ReignList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    pass
 
 
 class CrownIn(Strict):
@@ -84,10 +83,9 @@ class ReignOut(Out):
         return VersionOut(instructions=row.king_instructions_hash, fingerprint=row.king_fingerprint)
 
     @staticmethod
-    def of(view: ReignView) -> "ReignOut":
-        challenges = list(view.challenges)
-        beside = {"notes": list(view.notes), "challenges": challenges}
-        return ReignOut.model_validate(view.row).model_copy(update=beside)
+    def of(view: dict[str, Any]) -> "ReignOut":
+        beside = {"notes": view["notes"], "challenges": view["challenges"]}
+        return ReignOut.model_validate(view["row"]).model_copy(update=beside)
 
 
 def _rows(project: Project) -> QuerySet[Reign]:
@@ -99,7 +97,7 @@ def list_reigns(request: HttpRequest, slug: str, params: Query[ReignList]) -> di
     """Each with the runs against it: a defence is a run against the version that was crowned."""
     project = enter(request, slug, Scope.READ).project
     page = params.page(_rows(project))
-    views = {view.row.pk: view for view in reign_views(project, page.rows)}
+    views = {view["row"].pk: view for view in reign_views(project, page.rows)}
     return page.response(lambda row: ReignOut.of(views[row.pk]))
 
 

@@ -16,7 +16,7 @@ from curation.duels.models import Duel
 from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import counting_panel
 from curation.projects.models import Project
-from curation.projects.settings.dependents import Dependent, DependentLink, ExpectedMove, MissingOut
+from curation.projects.settings.dependents import Dependent, ExpectedMove, MissingOut
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.runs.models import Run
@@ -93,7 +93,7 @@ def moves(project: Project, settings: ProjectSettings) -> list[ExpectedMove]:
     for row in sorted(rows, key=lambda row: (order.index(row["bucket"]), order.index(row["after"]))):
         alike = moved.filter(Exact(F("after"), row["after"]), bucket=row["bucket"]).order_by("pk")
         examples = tuple(
-            DependentLink(f"sample {pk}", reverse("sample-page", args=[project.slug, pk]))
+            (f"sample {pk}", reverse("sample-page", args=[project.slug, pk]))
             for pk in alike.values_list("sample_id", flat=True)[:EXAMPLES]
         )
         found.append(ExpectedMove(row["bucket"], row["after"], row["n"], row["n"] - row["undecided"], examples))

@@ -86,7 +86,7 @@ class TrialStage(StageOf[TrialParams]):
         if job is None:
             raise ItemFailed("The duel was deleted.")
         replies, _ = await read_duel(context, item, job, fresh=False)
-        last = replies[-1].verdict
+        _, last = replies[-1]
         said = dict(last.dimensions) if isinstance(last, ParsedVerdict) else None
         return lambda: {"said": said, "reason": last.reason}
 

@@ -47,7 +47,8 @@ def on_controls(run: Run, judges: Sequence[str], *, verdicts: Iterable[int], ord
     return OnControls(len(found), figures, pairs_of(outcomes(found, panel=judges), judges))
 
 
-def gate_settings(run: Run, *, min_judges: int | None) -> GateSettings:
+def gate_settings(run: Run, *, min_judges: int | None, orders: Iterable[tuple[str, ...]]) -> GateSettings:
+    """`orders` are those in which the duels were read."""
     gate = run.settings.gate
     return GateSettings(
         min_parsed=gate.min_parsed,
@@ -59,4 +60,5 @@ def gate_settings(run: Run, *, min_judges: int | None) -> GateSettings:
         min_clusters=gate.min_clusters,
         equivalent_within=gate.equivalent_within,
         strict=gate.strict,
+        one_order=any(len(each) == 1 for each in orders),
     )

@@ -1,6 +1,6 @@
 """The report of a duel run, for its page, for `report.md` and for REST (`Run.result`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -153,7 +153,8 @@ def _pair(run: Run, figures: Json) -> Json:
         "reasons": figures.get("reasons") or [],
         "compared": figures.get("compared") or "",
         "clusters": _clusters(figures),
-        "without_flagged": [_without(figures, flag) for flag in ("leak", "injection")],
+        # Of a verdict of an earlier version the number of parsed duels is not known.
+        "without_flagged": [_without(figures, flag) for flag in ("leak", "injection") if figures.get("parsed") != 0],
         "basis": figures.get("basis") or "",
         **{name: number(figures.get(name), 1) for name in ("margin", "lcb", "lcb_unclustered")},
         **{name: figures.get(name, 0) for name in ("parsed", "done")},
@@ -235,13 +236,17 @@ def _judge_row(judge: Json) -> Json:
         "tokens": judge["tokens"],
         "cost": money(judge["cost"]),
         "note": SELF_PREFERENCE if judge["same_family"] else "",
-        "findings": [*(finding["sentence"] for finding in judge.get("findings") or ()), *_on_controls(judge)],
+        "findings": sentences_of(judge),
     }
 
 
-def _on_controls(judge: Json) -> Iterator[str]:
+def sentences_of(judge: Json) -> list[str]:
+    """Return what is unusual about a judge over the run, and why no verdict rests on it."""
+    found = [finding["sentence"] for finding in judge.get("findings") or ()]
     if judge.get("controls"):
         right = f"right in {percent(judge['control_accuracy'], 1)} of {counted(judge['controls'], 'control duel')}"
-        yield f"{right}; prefers one of two equal answers in {percent(judge['false_preference'], 1)} of the readings"
+        equal = percent(judge["false_preference"], 1)
+        found.append(f"{right}; prefers one of two equal answers in {equal} of the readings")
     if judge.get("control_objection"):
-        yield f"is not counted as informative: {judge['control_objection']}"
+        found.append(f"is not counted as informative: {judge['control_objection']}")
+    return found

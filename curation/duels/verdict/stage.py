@@ -24,7 +24,7 @@ from curation.web.ids import IdList
 from curation.web.text.figures import counted
 from judging.panel.scoring import DuelScore
 from judging.statistics.acceptance import GateResult, acceptance
-from judging.statistics.gate import GateDuel
+from judging.statistics.gate import GateDuel, GateSettings
 from judging.statistics.judges.controls import ControlFigures
 from judging.statistics.judges.findings import findings
 from judging.statistics.judges.pairs import JointErrors
@@ -124,14 +124,17 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
     read_in = orders.most_common(1)[0][0] if orders else panel.orders
     known_duels = on_controls(run, panel.judges, verdicts=verdict_ids, orders=read_in)
     controls = known_duels.figures
-    verdicts = [_verdict(run, panel, figures, controls) for figures in sorted(pairs.values(), key=lambda one: one.pair)]
+    settings = gate_settings(run, min_judges=panel.min_judges, orders=orders)
+    verdicts = [
+        _verdict(panel, figures, controls, settings) for figures in sorted(pairs.values(), key=lambda one: one.pair)
+    ]
     total = Counter({"done": 0, "parsed": 0})
     buckets = Counter(dict.fromkeys(Bucket.values, 0))
     for verdict in verdicts:
         total.update({"done": verdict["done"], "parsed": verdict["parsed"]})
         buckets.update(verdict["buckets"])
     # With several pairs there is no margin of the run: each pair has its own.
-    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(run, panel, None, controls)
+    single = verdicts[0] if len(verdicts) == 1 else {} if verdicts else _verdict(panel, None, controls, settings)
     return {
         **dict.fromkeys(OF_ONE_PAIR),
         **total,
@@ -148,10 +151,11 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
     }
 
 
-def _verdict(run: Run, panel: Panel, figures: _Figures | None, controls: Mapping[str, ControlFigures]) -> Json:
+def _verdict(
+    panel: Panel, figures: _Figures | None, controls: Mapping[str, ControlFigures], settings: GateSettings
+) -> Json:
     challenger, opponent = figures.pair if figures else (None, None)
     figures = figures or _Figures((REFERENCE, REFERENCE))
-    settings = gate_settings(run, min_judges=panel.min_judges)
     return {
         "challenger": challenger and challenger._asdict(),
         "opponent": opponent and opponent._asdict(),

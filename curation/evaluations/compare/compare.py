@@ -7,7 +7,7 @@ from itertools import islice
 from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import ComparedPair, paired, tasks_of
 from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, tier_order
-from curation.evaluations.missing import missing_pairs, retry_notes
+from curation.evaluations.missing import failure_notes, missing_pairs, retry_notes
 from curation.evaluations.models import EvaluatedModel
 from curation.web.text.figures import counted
 from judging.statistics.paired import RESAMPLES, McNemar, MeanDifference, PairedVerdict, difference, mcnemar
@@ -154,7 +154,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> ModelComparison
         tasks=len(set(tasks_of(pairs))),
         unpaired=unpaired,
         missing=missing,
-        notes=(*retry_notes(before), *retry_notes(after)),
+        notes=tuple(note for model in (before, after) for note in (*retry_notes(model), *failure_notes(model))),
         metrics=tuple(islice(corrected, len(overall))),
         tiers=tuple(replace(tier, metrics=tuple(islice(corrected, len(tier.metrics)))) for tier in by_tier),
         pairs=tuple(pairs),
@@ -167,7 +167,8 @@ def changes(pairs: Sequence[ComparedPair], metrics: Sequence[Metric], *, margin:
     """One change per metric, in their order, each as if it were the only one. A metric that is not defined on both
     sides, such as the steps to complete where nothing was completed, is left out.
 
-    `margin` is a share: of a metric from 0 to 1 itself, of others their earlier mean.
+    `margin` is a share: of a metric from 0 to 1 itself, of others their earlier mean. Failed calls count as wrong
+    answers, but make no two models equivalent.
     """
     tasks = tasks_of(pairs)
     resamples = RESAMPLES_OF_MANY if len(set(tasks)) > MANY_TASKS else RESAMPLES
@@ -180,7 +181,10 @@ def changes(pairs: Sequence[ComparedPair], metrics: Sequence[Metric], *, margin:
         test = mcnemar([value > 0 for value in old], [value > 0 for value in new]) if metric.rate else None
         mean = sum(old) / len(old)
         within = _margin(metric, margin, mean)
-        change = difference(old, new, tasks, margin=within.size, resamples=resamples)
+        largest = 1.0 if metric.unit is SHARE else 0.0
+        change = difference(old, new, tasks, margin=within.size, largest=largest, resamples=resamples)
+        if any(pair.failed for pair in pairs):
+            change = replace(change, equivalence=1.0)
         after = sum(new) / len(new)
         found.append(MetricChange(metric, mean, after, change, test, change.p, change.equivalence, within))
     return tuple(found)

@@ -39,12 +39,14 @@ class ComparedExample:
 
 @dataclass(frozen=True, slots=True)
 class ComparedResult:
-    """One model's answer or episode: `mark` for programs, `label` for people, `values` by metric."""
+    """One model's answer or episode: `mark` for programs, `label` for people, `values` by metric. `failed`: the call
+    failed, and the answer is empty."""
 
     pk: int
     mark: str
     label: str
     values: Mapping[str, float]
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class ComparedPair:
     example: ComparedExample
     before: ComparedResult
     after: ComparedResult
+
+    @property
+    def failed(self) -> bool:
+        return self.before.failed or self.after.failed
 
 
 def paired(before: EvaluatedModel, after: EvaluatedModel) -> tuple[list[ComparedPair], int]:
@@ -83,12 +89,12 @@ def _screened(model: EvaluatedModel) -> dict[int, ComparedResult]:
     """By row."""
     rows = ScreenedAnswer.objects.filter(by=model).order_by("row_id")
     found = {}
-    for pk, row_id, mark, latency, length, *flags in rows.values_list(
-        "pk", "row_id", "mark", "latency_ms", "length", *FLAGS
+    for pk, row_id, mark, failed, latency, length, *flags in rows.values_list(
+        "pk", "row_id", "mark", "failed", "latency_ms", "length", *FLAGS
     ):
         values = {name: float(flag) for name, flag in zip(FLAGS, flags, strict=True)}
         values |= {"lat": latency / 1000, "len": float(length)}
-        found[row_id] = ComparedResult(pk, mark, AnswerMark(mark).label, values)
+        found[row_id] = ComparedResult(pk, mark, AnswerMark(mark).label, values, failed)
     return found
 
 

@@ -27,12 +27,14 @@ def gaps_of(check: ContaminationCheck) -> str:
 
 def contamination_of(slug: str, check: ContaminationCheck | None) -> dict[str, object] | None:
     """The result of a check, shown above the scores. `levels` are those that rows have, with their number and the list
-    of the rows, `absent` the others; `short` says how many rows were not searched inside longer texts, or nothing."""
+    of the rows, `absent` the others; `short` says how many rows were not searched inside longer texts, or nothing.
+    `failed` is a newer check that ended without a result, or None."""
     if check is None:
         return None
     url, counts, gaps = reverse("split-page", args=[slug, check.split_id]), check.counts, gaps_of(check)
     contaminated, short = counts.get("contaminated", 0), said_of_short(counts.get("whole_only", 0))
     found = [(level, counts[level.value]) for level in Level if counts.get(level.value)]
+    failed = ContaminationCheck.objects.failed_since(check)
     looked_for = [level for level in Level if level != Level.PARAPHRASE or "embedded" in counts]
     return {
         "check": check,
@@ -40,8 +42,10 @@ def contamination_of(slug: str, check: ContaminationCheck | None) -> dict[str, o
         "contaminated": contaminated,
         "levels": [(level.sentence, count, f"{url}?level={level.value}") for level, count in found],
         "absent": [level.sentence for level in looked_for if counts.get(level.value) == 0],
-        "tone": "bad" if contaminated else "attention" if gaps or short else "good",
+        "tone": "bad" if contaminated else "attention" if gaps or short or failed else "good",
         "has_paraphrases": "embedded" in counts,
         "short": short,
         "gaps": gaps,
+        "failed": failed,
+        "failed_url": reverse("run-page", args=[slug, failed.run_id]) if failed else "",
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from django import forms
 from django.contrib import messages
@@ -21,7 +21,6 @@ from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.samples.blind import without_pending
 from curation.web.ids import find, find_param
-from curation.web.lists.filters import ListParams
 from curation.web.problems import FieldError, Invalid
 from curation.web.schema_form import MappingField, SchemaForm
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
@@ -97,14 +96,10 @@ class ExperimentOut(ExperimentIn, Out):
     created_at: datetime
 
 
-class ExperimentList(ListParams):
-    sorts: ClassVar = ("-id", "id")
-
-
 class Experiments(Resource[Experiment]):
     model, noun, plural, tag = Experiment, "experiment", "experiments", "evaluations"
     path, row_path = "/experiments", "/experiments/{experiment_id}"
-    body, out, params = ExperimentIn, ExperimentOut, ExperimentList
+    body, out = ExperimentIn, ExperimentOut
     about = {"post": "Ties an export to training settings, an evaluated base and an evaluated trained model."}
     changes = Scope.RUN
     logged = ("export", "trained", "expected")
@@ -157,7 +152,6 @@ def _model(access: Access, path: str, ref: ModelRef | None) -> EvaluatedModel | 
 
 
 class CardForm(SchemaForm[ExperimentIn]):
-    schema = ExperimentIn
     field_order = ("name", "export", "training", "file")
 
     file = forms.FileField(required=False, label="or a configuration file", help_text="Replaces the text.")

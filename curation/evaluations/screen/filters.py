@@ -14,7 +14,6 @@ from curation.web.lists.filters import ArchivableList, ListParams, Words, named_
 @named_list("evaluations", page="evaluation-list")
 class EvaluationList(ArchivableList):
     archived_column = "run__archived_at"
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
     split: str | None = Field(None, description="Only evaluations of this split.")
 

@@ -14,7 +14,7 @@ LEVELS = [level.value for level in Level]
 
 @named_list("splits", page="split-list")
 class SplitList(ArchivableList):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
+    pass
 
 
 class SplitRowList(ListParams):

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from curation import __version__
 from curation.exports.files.counts import BINS, ExportCounts, ending_shares
-from curation.exports.files.manifest import approvals_sentence
+from curation.exports.files.manifest import origin_sentences
 from curation.exports.formats import FORMATS
 from curation.exports.formats.row import Column, Columns
-from curation.exports.hygiene.held_out import said_of_short
-from curation.exports.models import ExportFile
+from curation.exports.hygiene.held_out import said_of_paraphrases, said_of_short
+from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.images import FOLDER, is_image
 from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
@@ -30,15 +29,15 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
 
 
 def card(
-    project: Project, recipe: Recipe, counts: ExportCounts, files: Sequence[ExportFile], columns: Mapping[str, Columns]
+    export: Export, recipe: Recipe, counts: ExportCounts, files: Sequence[ExportFile], columns: Mapping[str, Columns]
 ) -> str:
     """Return the card as Markdown with YAML front matter. `files` are the data files and the lists beside them;
     `columns` are those of each format."""
+    project = export.project
     sections = [
         _front_matter(project, recipe, counts, files, columns),
         f"# {_plain(project.name)}",
-        "Training data for agent models, judged by a panel of models and approved by people, exported by Winnow "
-        f"{__version__}. {approvals_sentence(counts)}",
+        origin_sentences(export, counts),
         "## Files\n\n" + _files(files),
         "## Training\n\n" + _training(recipe, counts, files),
         *_labels(recipe, counts),
@@ -171,10 +170,11 @@ def _contamination(counts: ExportCounts) -> list[str]:
     done = "Such samples are left out." if found["left_out"] else "Such samples are still exported."
     number = f"{counted(found['samples'], 'sample')} {'contains' if found['samples'] == 1 else 'contain'}"
     sets = [f"| {_plain(one['label'])} | {one['rows']} | `{one['sha256']}` |" for one in found["held_out"]]
-    levels = [f"- {level.sentence}: {found['levels'][level.value]}" for level in Level]
+    levels = [f"- {level.sentence}: {found['levels'][level.value]}" for level in Level if level in found["levels"]]
     table = "\n".join(["| held-out set | rows | sha256 of the rows |", "| --- | ---: | --- |", *sets])
     short = said_of_short(sum(one.get("whole_only", 0) for one in found["held_out"]))
-    return ["## Contamination", f"{number} a held-out row. {done} {short}".rstrip(), table, "\n".join(levels)]
+    said = [f"{number} a held-out row.", done, short, said_of_paraphrases(found["embedded"], found["not_embedded"])]
+    return ["## Contamination", " ".join(filter(None, said)), table, "\n".join(levels)]
 
 
 def _histogram(counts: ExportCounts) -> str:

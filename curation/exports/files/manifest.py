@@ -90,7 +90,7 @@ def _models(export: Export) -> Entries:
 def _judges(export: Export) -> Entries:
     """Return the judges whose verdicts made the scores of the frozen samples, and their instructions."""
     strings = dict(Endpoint.objects.filter(project=export.project).values_list("name", "model"))
-    made_by = Score.objects.filter(counts_for__sample__in=_sample_ids(export)).values_list("verdicts", flat=True)
+    made_by = scores_of(export).values_list("verdicts", flat=True)
     found: set[tuple[str, str, str]] = set()
     ids = (pk for verdicts in made_by.iterator(chunk_size=1000) for pk in verdicts)
     while chunk := list(islice(ids, 5000)):
@@ -100,6 +100,11 @@ def _judges(export: Export) -> Entries:
         {"name": name, "model": strings.get(name, ""), "family": family, "instructions_sha256": digest}
         for name, family, digest in sorted(found)
     ]
+
+
+def scores_of(export: Export) -> QuerySet[Score]:
+    """Return the panels' scores of the frozen samples."""
+    return Score.objects.filter(counts_for__sample__in=_sample_ids(export))
 
 
 def _sample_ids(export: Export) -> QuerySet[FrozenRow, Any]:
@@ -129,8 +134,19 @@ def approvals(counts: ExportCounts) -> dict[str, object]:
     }
 
 
-def approvals_sentence(counts: ExportCounts) -> str:
-    """Return the same as a sentence of the dataset card, with one number for all guarantees of the same promise."""
+def origin_sentences(export: Export, counts: ExportCounts) -> str:
+    """Return the first sentences of the dataset card: whether models judged and people approved the samples. An
+    imported score is no panel's, and nobody looked at rows under a guarantee."""
+    said = [
+        *(["judged by a panel of models"] if scores_of(export).exists() else []),
+        *(["approved by people"] if sum(counts.rows.values()) > counts.unseen.total() else []),
+    ]
+    quality = f"{' and '.join(said)}, " if said else ""
+    return f"Training data for agent models, {quality}exported by Winnow {__version__}. {_approvals_sentence(counts)}"
+
+
+def _approvals_sentence(counts: ExportCounts) -> str:
+    """Return the approvals as a sentence, with one number for all guarantees of the same promise."""
     people = sum(counts.rows.values()) - counts.unseen.total()
     promises = Counter[tuple[float, float]]()
     for row in Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit"):

@@ -109,7 +109,7 @@ def _write_tried(
             for name, text in trainer.config(data, counts.longest).items():
                 files.write(name, text.encode())
         columns = {name: files.columns(name) for name in recipe.formats}
-        files.write(CARD, card(export.project, recipe, counts, files.close(), columns).encode())
+        files.write(CARD, card(export, recipe, counts, files.close(), columns).encode())
         document = manifest(export, recipe, counts, counts_json, files.close())
         stored = files.write(MANIFEST, orjson.dumps(document, option=orjson.OPT_INDENT_2 | _LINE))
         unused = array("q", (pk for pk in skipped if pk not in counts.used))
@@ -136,7 +136,9 @@ def _frozen_row(line: Line) -> dict[str, object]:
         row["turn"] = line.turn
     if line.rejected:
         row["rejected"] = True
-    return row | {"against": line.against} if line.against else row
+    if line.against:
+        row["against"] = line.against
+    return row
 
 
 def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) -> dict[str, object]:
@@ -156,7 +158,7 @@ def _excluded(filtered: FilteredSample, reason: SkipReason, formats: list[str]) 
 
 def frozen_entry(filtered: FilteredSample, origin: RowOrigin | None = None) -> dict[str, Any]:
     """Return the line of a sample in `frozen.jsonl`."""
-    sample, rollout = filtered.sample, filtered.rollout
+    sample, approval, rollout = filtered.sample, filtered.approval, filtered.rollout
     entry: dict[str, Any] = {
         "sample": str(sample.sample_id),
         "version": sample.version,
@@ -166,17 +168,18 @@ def frozen_entry(filtered: FilteredSample, origin: RowOrigin | None = None) -> d
         "flags": sample.flags,
         "rows": [_frozen_row(line) for line in filtered.lines],
     }
-    if filtered.approval is not None:
-        entry["decision"] = str(filtered.approval.pk)
-        if not filtered.approval.rejects:
+    if approval is not None:
+        entry["decision"] = str(approval.pk)
+        if not approval.rejects:
             # Of the approved text, before anything in it is masked; the rows' own hashes are of the written rows.
-            entry["text_sha256"] = filtered.approval.text_sha256
-        if filtered.approval.guarantee_id is not None:
-            entry["guarantee"] = str(filtered.approval.guarantee_id)
+            entry["text_sha256"] = approval.text_sha256
+        if approval.guarantee_id is not None:
+            entry["guarantee"] = str(approval.guarantee_id)
     if filtered.deciders:
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]
-    if masked := {rule: count for (rule, action), count in sorted(filtered.scan.items()) if action == MASKED}:
-        entry["masked"] = masked
+    masked = {rule: count for (rule, action), count in filtered.scan.items() if action == MASKED}
+    if masked:
+        entry["masked"] = dict(sorted(masked.items()))
     if filtered.lines and origin is not None:
         entry |= origin
     if rollout is not None:
@@ -194,9 +197,11 @@ def _origin(filtered: FilteredSample, origins: Mapping[int, RowOrigin]) -> RowOr
     texts, found = filtered.texts, origins.get(filtered.sample.sample_id)
     if texts is None or not filtered.lines:
         return found
-    answers, calls = ([str(pk) for pk in ids if pk is not None] for ids in (texts.answers, texts.calls))
-    verdicts, more = (found["verdicts"], found["calls"]) if found else ([], [])
-    return {"answers": answers, "verdicts": verdicts, "calls": [*calls, *more]}
+    answers = [str(pk) for pk in texts.answers if pk is not None]
+    calls = [str(pk) for pk in texts.calls if pk is not None]
+    if found is None:
+        return {"answers": answers, "verdicts": [], "calls": calls}
+    return {"answers": answers, "verdicts": found["verdicts"], "calls": calls + found["calls"]}
 
 
 def _origins(chunk: list[FrozenSample]) -> dict[int, RowOrigin]:

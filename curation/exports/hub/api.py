@@ -1,7 +1,7 @@
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema, Status
+from ninja import Router, Status
 from pydantic import Field
 
 from curation.exports.access import entered
@@ -9,7 +9,7 @@ from curation.exports.hub.kind import NAME, pushes_of
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, run_out
-from curation.web.schemas import Id, Out, Strict, Username
+from curation.web.schemas import Id, Out, Strict, Username, answer
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -33,11 +33,6 @@ class PushOut(Out):
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
 
 
-class PushList(Schema):
-    data: list[PushOut]
-    next_cursor: str | None = None
-
-
 @router.post("/exports/{export_id}/pushes", response={202: RunOut}, summary="Push an export to a hub")
 def post_push(request: HttpRequest, response: HttpResponse, export_id: str, body: PushIn) -> Status[Json]:
     """Launch a run of kind `push`. Its `result` has the `commit` and its `url`. The project's admins allow it in the
@@ -49,7 +44,11 @@ def post_push(request: HttpRequest, response: HttpResponse, export_id: str, body
     return Status(202, run_out(run))
 
 
-@router.get("/exports/{export_id}/pushes", response=PushList, summary="Its pushes to a hub")
+@router.get(
+    "/exports/{export_id}/pushes",
+    response=answer("PushList", data=list[PushOut], next_cursor=(str | None, None)),
+    summary="Its pushes to a hub",
+)
 def list_pushes(request: HttpRequest, export_id: str) -> Json:
     """The newest first, 50 at most."""
     _, export = entered(request, export_id)

@@ -165,10 +165,11 @@ class HeldOutSets:
 
     def as_json(self, matches: Mapping[int, ContaminatedSampleOut], *, left_out: bool) -> dict[str, object]:
         levels = Counter(match.levels[0] for match in matches.values())
+        looked_for = [level for level in Level if level != Level.PARAPHRASE or self.paraphrases is not None]
         return {
             "held_out": list(self.figures.values()),
             "samples": len(matches),
-            "levels": {level.value: levels[level] for level in Level},
+            "levels": {level.value: levels[level] for level in looked_for},
             "left_out": left_out,
             "embedded": None if self.paraphrases is None else self.paraphrases.embedded,
             "not_embedded": None if self.paraphrases is None else self.paraphrases.missing,

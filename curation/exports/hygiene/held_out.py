@@ -86,6 +86,14 @@ def said_of_short(rows: int) -> str:
     return f"{counted(rows, 'row')} {were} only, too short for a search inside longer texts." if rows else ""
 
 
+def said_of_paraphrases(embedded: int | None, missing: int | None) -> str:
+    """Say in how many tasks paraphrases were looked for, the tasks without an embedding with them."""
+    if embedded is None:
+        return "Paraphrases were not looked for."
+    beyond = f" ({missing:,} could not be embedded)" if missing else ""
+    return f"Paraphrases were looked for in {counted(embedded, 'task')}{beyond}."
+
+
 def row_digest(row: ComparedRow) -> bytes:
     whole = "\0".join([row.prompt, row.answer, row.task_id])
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()

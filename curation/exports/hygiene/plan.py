@@ -93,8 +93,7 @@ class _Rows:
     def add(self, chunk: Sequence[FrozenSample], recipe: Recipe) -> None:
         signed = signed_samples([sample.sample_id for sample in chunk])
         known = {one.sample_id for one in signed}
-        for row in _keyed([sample for sample in chunk if sample.sample_id in known], recipe):
-            self.rows.append(row._replace(key=self.keys.setdefault(row.key, row.key)))
+        self.rows += _keyed([sample for sample in chunk if sample.sample_id in known], recipe, self.keys)
         self.exact += b"".join([one.exact for one in signed])
         self.bands.append(bands_of([one.near for one in signed], PARTS))
 
@@ -196,19 +195,16 @@ def _batches(sets: Iterable[list[int]]) -> Iterator[list[list[int]]]:
         yield batch
 
 
-def _keyed(samples: Sequence[FrozenSample], recipe: Recipe) -> list[Candidate]:
-    """Return the keys by which samples are grouped and capped."""
+def _keyed(samples: Sequence[FrozenSample], recipe: Recipe, keys: dict[GroupKey, GroupKey]) -> list[Candidate]:
+    """Return the keys by which samples are grouped and capped. Equal ones are one object, that of `keys`."""
     conversations = _conversations([one.sample_id for one in samples if not one.instance_id])
     values, nothing = _capped_values(samples, recipe) if recipe.caps else {}, ("",) * len(recipe.caps)
-    return [
-        Candidate(
-            one.sample_id,
-            UNSCORED if one.score is None else one.score,
-            GroupKey(one.repo, one.instance_id, conversations.get(one.sample_id, "")),
-            values.get(one.sample_id, nothing),
-        )
-        for one in samples
-    ]
+    found = []
+    for one in samples:
+        key = GroupKey(one.repo, one.instance_id, conversations.get(one.sample_id, ""))
+        score = UNSCORED if one.score is None else one.score
+        found.append(Candidate(one.sample_id, score, keys.setdefault(key, key), values.get(one.sample_id, nothing)))
+    return found
 
 
 def _conversations(ids: Sequence[int]) -> dict[int, str]:

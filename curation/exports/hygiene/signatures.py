@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from curation.exports.models import SampleSignature
 from curation.exports.rows.queries import DuelTexts, read_duel_texts, read_rollouts
-from curation.review.decisions.outcome import Reviewed, standing_approvals
+from curation.review.decisions.outcome import Approval, Reviewed, standing_approvals
 from curation.samples.models import Sample, SampleKind
 from curation.trajectories.recorded import RecordedTexts, text_of
 from curation.web.ids import IdList
@@ -139,11 +139,18 @@ def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
     found = {
         pk: SignedSample(pk, bytes(exact), bytes(near)) for pk, key, exact, near in columns if texts.get(pk) == key
     }
-    missing = [pk for pk in ids if pk in texts and pk not in found]
+    if len(found) < len(decided):
+        missing = [pk for pk in ids if pk in decided and pk not in found]
+        found.update((row.sample_id, row) for row in _store(missing, decided))
+    return [found[pk] for pk in ids if pk in found]
+
+
+def _store(ids: Sequence[int], decided: Mapping[int, Approval]) -> list[SignedSample]:
+    """Make the signatures of some samples, and store them."""
+    texts = {pk: decided[pk].text_key for pk in ids}
     # Of these the scan at the approval found nothing.
-    clean = {pk for pk, one in decided.items() if one.scan_rules == rule_set_version()}
-    signed = _make(missing, clean, texts) if missing else ()
-    made = [_apart(row) if decided[row.sample_id].rejects else row for row in signed]
+    clean = {pk for pk in ids if decided[pk].scan_rules == rule_set_version()}
+    made = [_apart(row) if decided[row.sample_id].rejects else row for row in _make(ids, clean, texts)]
     SampleSignature.objects.bulk_create(
         [
             SampleSignature(
@@ -161,8 +168,7 @@ def signed_samples(ids: Sequence[int]) -> list[SignedSample]:
         update_fields=["version", "text_sha256", "stored", "exact", "near"],
         batch_size=500,
     )
-    found.update((row.sample_id, row) for row in made)
-    return [found[pk] for pk in ids if pk in found]
+    return made
 
 
 def read_near(ids: Sequence[int]) -> list[bytes]:

@@ -26,7 +26,6 @@ from curation.exports.pages.schemas import (
     ExportPreviewOut,
     ExportsComparisonOut,
     RecipeIn,
-    RecipeList,
     RecipeOut,
     preview_out,
 )
@@ -48,7 +47,7 @@ from curation.runs.removal import archive_row, delete_row
 from curation.samples.blind import refuse_pending
 from curation.web.http.responses import answers_with_file, seen_version, set_etag, version_of
 from curation.web.ids import find
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -173,7 +172,11 @@ def diff_exports(request: HttpRequest, before: str, after: str) -> ExportCompari
     return compare(before=first, after=second)
 
 
-@router.get("/projects/{slug}/recipes", response=RecipeList, summary="Saved recipes")
+@router.get(
+    "/projects/{slug}/recipes",
+    response=answer("RecipeList", data=list[RecipeOut], next_cursor=(str | None, None)),
+    summary="Saved recipes",
+)
 def list_recipes(request: HttpRequest, slug: str) -> Json:
     access = enter(request, slug, Scope.READ)
     saved = SavedRecipe.objects.filter(project=access.project)

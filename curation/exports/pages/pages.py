@@ -1,15 +1,13 @@
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.core.files.storage import default_storage
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from curation.exports.files.counts import ending_shares
 from curation.exports.files.write import CARD
-from curation.exports.hygiene.held_out import said_of_short
-from curation.exports.models import MANIFEST, Export, ExportFile
+from curation.exports.hygiene.held_out import said_of_paraphrases, said_of_short
+from curation.exports.models import MANIFEST, Export
 from curation.exports.pages.preview import ExportPreview
 from curation.exports.rows.images import is_image
 from curation.exports.rows.skip_reasons import SkipReason
@@ -24,51 +22,17 @@ MAX_READ = 400_000
 _WEIGHTS = ("desirable_weight", "undesirable_weight")
 
 
-@dataclass(frozen=True, slots=True)
-class CountsView:
-    """Counts of a preview or of a finished export. `rows` are the cells of each format, one for each of the `splits`;
-    `reasons` have the number of skipped samples and the ids of the first few; `template_failures` are those of the
-    counts, with a sentence; `endings` are a terminal, or a task with nothing to do or no way forward, and its share."""
-
-    samples: int
-    exported: int
-    splits: list[str]
-    rows: list[tuple[str, list[int]]]
-    reasons: list[tuple[SkipReason, int, list[str]]]
-    size: str = ""
-    note: str = ""
-    groups: str = ""
-    contamination: str = ""
-    lengths: list[tuple[str, int]] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    template: str = ""
-    template_failures: list[tuple[dict[str, str], str]] = field(default_factory=list)
-    endings: list[tuple[str, str]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    next_step: tuple[str, str] = ("", "")
-
-
-@dataclass(frozen=True, slots=True)
-class ExportPage:
-    export: Export
-    live: bool
-    written: int
-    total: int | None
-    counts: CountsView | None
-    files: list[ExportFile] = field(default_factory=list)
-    card: SafeString | None = None
-    manifest: str = ""
-    duplicates: bool = False
-    contaminated: bool = False
-    images: str = ""
-
-
-def export_page(export: Export) -> ExportPage:
+def export_page(export: Export) -> dict[str, object]:
     """Return the progress of a live run, or files, counts, card and manifest once they are written."""
     live = export.run.state in LIVE
     if not export.ready:
         total = export.counts.get("samples")
-        return ExportPage(export, live, int(export.counts.get("written", 0)), total, None)
+        return {
+            "export": export,
+            "live": live,
+            "written": int(export.counts.get("written", 0)),
+            "total": total,
+        }
     counts = _counts_view(export.counts, export.examples)
     stored = list(export.files.all())
     files = [file for file in stored if not is_image(file.name)]
@@ -78,16 +42,26 @@ def export_page(export: Export) -> ExportPage:
     manifest = _text(export, MANIFEST)
     duplicates = SkipReason.DUPLICATE.value in export.counts["excluded"]
     contaminated = bool((export.counts.get("contamination") or {}).get("samples"))
-    return ExportPage(export, live, 0, None, counts, files, card, manifest, duplicates, contaminated, note)
+    return {
+        "export": export,
+        "live": live,
+        "counts": counts,
+        "files": files,
+        "card": card,
+        "manifest": manifest,
+        "duplicates": duplicates,
+        "contaminated": contaminated,
+        "images": note,
+    }
 
 
-def preview_view(project: Project, found: ExportPreview) -> CountsView:
+def preview_view(project: Project, found: ExportPreview) -> dict[str, object]:
     note = ""
     if not found.exact:
         decided = "approved" if found.approved == found.decided else "decided"
         note = f"Rows and reasons are of the first {found.checked:,} of {found.decided:,} {decided} samples."
     view = _counts_view(found.counts, found.examples, size=filesizeformat(found.bytes), note=note)
-    return replace(view, next_step=_next_step(project, found))
+    return view | {"next_step": _next_step(project, found)}
 
 
 def _next_step(project: Project, found: ExportPreview) -> tuple[str, str]:
@@ -104,26 +78,26 @@ def _next_step(project: Project, found: ExportPreview) -> tuple[str, str]:
 
 def _counts_view(
     counts: dict[str, Any], examples: dict[str, list[str]], *, size: str = "", note: str = ""
-) -> CountsView:
+) -> dict[str, object]:
     rows, balance, template = counts["rows"], counts.get("balance"), counts.get("template") or {}
     reasons = [(SkipReason(code), count, examples.get(code, [])) for code, count in counts["excluded"].items()]
-    return CountsView(
-        samples=counts["samples"],
-        exported=counts["exported"],
-        splits=list(next(iter(rows.values()), {})),
-        rows=[(name, list(cells.values())) for name, cells in rows.items()],
-        reasons=reasons,
-        size=size,
-        note=note,
-        groups=_groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
-        contamination=_contamination(counts.get("contamination")),
-        lengths=_lengths(counts.get("tokens", {})),
-        template=_template(template),
-        template_failures=[(one, SkipReason(one["reason"]).label) for one in template.get("examples", ())],
-        labels=[_labels(name, found) for name, found in counts.get("labels", {}).items()],
-        endings=[(name, percent(share, 1)) for name, share in ending_shares(balance)] if balance else [],
-        warnings=counts.get("warnings", []),
-    )
+    return {
+        "samples": counts["samples"],
+        "exported": counts["exported"],
+        "splits": list(next(iter(rows.values()), {})),
+        "rows": [(name, list(cells.values())) for name, cells in rows.items()],
+        "reasons": reasons,
+        "size": size,
+        "note": note,
+        "groups": _groups(counts.get("groups", {})) if len(next(iter(rows.values()), {})) > 1 else "",
+        "contamination": _contamination(counts.get("contamination")),
+        "lengths": _lengths(counts.get("tokens", {})),
+        "template": _template(template),
+        "template_failures": [(one, SkipReason(one["reason"]).label) for one in template.get("examples", ())],
+        "labels": [_labels(name, found) for name, found in counts.get("labels", {}).items()],
+        "endings": [(name, percent(share, 1)) for name, share in ending_shares(balance)] if balance else [],
+        "warnings": counts.get("warnings", []),
+    }
 
 
 def _lengths(tokens: dict[str, list[int]]) -> list[tuple[str, int]]:
@@ -167,10 +141,7 @@ def _contamination(found: dict[str, Any] | None) -> str:
         text += f" {short}"
     if kinds := [f"{Level(name).sentence}: {count:,}" for name, count in found["levels"].items() if count]:
         text += f" By the strongest match: {'; '.join(kinds)}."
-    if found.get("embedded") is None:
-        return f"{text} Paraphrases were not looked for."
-    missing = f" ({found['not_embedded']:,} could not be embedded)" if found["not_embedded"] else ""
-    return f"{text} Paraphrases were looked for in {counted(found['embedded'], 'task')}{missing}."
+    return f"{text} {said_of_paraphrases(found.get('embedded'), found.get('not_embedded'))}"
 
 
 def _text(export: Export, name: str) -> str:

@@ -1,6 +1,5 @@
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from ninja import Schema
 from pydantic import Field, model_validator
@@ -28,7 +27,6 @@ _COUNTS: dict[str, Any] = {
 @named_list("exports", page="export-list")
 class ExportList(ArchivableList):
     archived_column = "run__archived_at"
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
 
 
 RecipeDocument = Annotated[
@@ -64,11 +62,6 @@ class RecipeOut(Out):
     name: str = Field(examples=["weekly"])
     recipe: RecipeDocument = Field(validation_alias="document")
     updated_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
-
-
-class RecipeList(Schema):
-    data: list[RecipeOut]
-    next_cursor: str | None = None
 
 
 class FileOut(Schema):
@@ -164,7 +157,9 @@ class HeldOutOut(Schema):
 class ExportContaminationOut(Schema):
     held_out: list[HeldOutOut]
     samples: int = Field(examples=[2], description="Samples that contain a held-out row.")
-    levels: dict[str, int] = Field(description="By the strongest way in which each matches.")
+    levels: dict[str, int] = Field(
+        description="By the strongest way in which each matches; without `paraphrase` if none were looked for."
+    )
     left_out: bool
     embedded: int | None = Field(
         None, description="Tasks that were embedded to find paraphrases; null if none were looked for, as in a preview."

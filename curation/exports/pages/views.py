@@ -169,7 +169,7 @@ def export_progress(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     export = find(Export.objects.of(access.project), pk, "export")
     page = page_of(export)
     response = render(request, "exports/_progress.html", {"page": page})
-    if not page.live:
+    if not page["live"]:
         response["HX-Refresh"] = "true"
     return response
 

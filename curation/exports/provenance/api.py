@@ -17,7 +17,7 @@ from curation.runs.pages.filters import ProjectCallList
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.ids import find
-from curation.web.schemas import Id, Money, Out, Page, Set, Username
+from curation.web.schemas import Id, Money, Out, Page, Set, Username, answer
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
@@ -74,20 +74,16 @@ class TraceOut(ExportedRowOut):
     cost_unknown_calls: int = Field(validation_alias="unknown", examples=[0])
 
 
-class ExportedRowList(Schema):
-    data: list[ExportedRowOut]
-
-
 class CallExportOut(Schema):
     export: Id = Field(examples=["12"])
     rows: list[ExportedRowOut]
 
 
-class CallExportList(Schema):
-    data: list[CallExportOut]
-
-
-@router.get("/exports/{export_id}/rows", response=ExportedRowList, summary="The first rows of an export")
+@router.get(
+    "/exports/{export_id}/rows",
+    response=answer("ExportedRowList", data=list[ExportedRowOut]),
+    summary="The first rows of an export",
+)
 def list_export_rows(
     request: HttpRequest, export_id: str, limit: Annotated[int, Field(ge=1, le=500)] = 50, sample: int | None = None
 ) -> Json:
@@ -111,7 +107,11 @@ def list_project_calls(request: HttpRequest, slug: str, params: Query[ProjectCal
     return params.read(calls).response()
 
 
-@router.get("/calls/{call_id}/exports", response=CallExportList, summary="The exports that a call reached")
+@router.get(
+    "/calls/{call_id}/exports",
+    response=answer("CallExportList", data=list[CallExportOut]),
+    summary="The exports that a call reached",
+)
 def list_call_exports(request: HttpRequest, call_id: str) -> Json:
     visible = Project.objects.visible_to(principal_of(request).user)
     call = find(Call.objects.filter(project__in=visible).select_related("project", "item"), call_id, "call")

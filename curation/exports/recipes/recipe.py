@@ -359,7 +359,9 @@ def choose_splitting(keys: Sequence[GroupKey], *, seed: int, wanted: Mapping[str
 
 def splitting_at(level: Level, keys: Sequence[GroupKey], *, seed: int, wanted: Mapping[str, float]) -> Splitting:
     """Return how the rows are divided at one level."""
-    sizes = Counter(key.at(level) for key in keys)
+    sizes: Counter[str] = Counter()
+    for key, size in Counter(keys).items():
+        sizes[key.at(level)] += size
     rows: Counter[str] = Counter()
     for group, size in sizes.items():
         rows[split_of(group, seed=seed, shares=wanted)] += size

@@ -45,11 +45,12 @@ def turn_example(
     outcome: SampleOutcome,
     recipe: Recipe,
     *,
+    pairs: bool,
     rivals: Sequence[RejectedAnswer] = (),
     rejected: bool = False,
 ) -> TrainingExample:
-    """Return the turn with its answer, which a person approved, or `rejected`. `rivals` are the rejected answers to its
-    prompt. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
+    """Return the turn with its answer, which a person approved, or `rejected`, and with `pairs` its preferences.
+    `rivals` are the rejected answers to its prompt. Raises `BadHistory`, or `orjson.JSONEncodeError`."""
     keep = recipe.reasoning == "keep"
     history = conversation(texts.history, reasoning=keep)
     tools = cast(list[Tool], read_column(texts.tools)) if texts.tools != "[]" else []
@@ -57,7 +58,7 @@ def turn_example(
     chosen = answers.message(outcome.chosen_text)
     messages = [*history.messages, chosen]
     others: list[Preference | SkipReason] = []
-    if recipe.has_pairs() and not rejected:
+    if pairs and not rejected:
         others = [
             found
             if isinstance(found, SkipReason)

@@ -264,17 +264,17 @@ class ExportFilter:
         filtered.texts = texts = next(data.texts)
         if texts is None:
             return SkipReason.NO_ANSWER
-        outcome = data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
+        is_rejected, outcome = sample.is_rejected, data.reviewed.outcome(sample.sample_id, texts.challenger, texts.king)
         approval = filtered.approval = data.reviewed.approval(sample.sample_id)
-        if approval is None or approval.rejects != sample.is_rejected:
-            return SkipReason.REJECTED if sample.is_rejected else SkipReason.NOT_APPROVED
+        if approval is None or approval.rejects != is_rejected:
+            return SkipReason.REJECTED if is_rejected else SkipReason.NOT_APPROVED
         reason = answer_reason(outcome.chosen_text)
         if reason is not None:
             return reason
         rivals = data.answers.get(sample.sample_id, ())
-        example = turn_example(texts, outcome, self._recipe, rivals=rivals, rejected=sample.is_rejected)
+        example = turn_example(texts, outcome, self._recipe, pairs=self._pairs, rivals=rivals, rejected=is_rejected)
         filtered.deciders = data.reviewed.deciders(sample.sample_id)
-        if not sample.is_rejected and (outcome.revision_id != sample.revision_id or not outcome.as_approved):
+        if not is_rejected and (outcome.revision_id != sample.revision_id or not outcome.as_approved):
             return SkipReason.NOT_AS_APPROVED
         other = (texts.challenger if kept_side(outcome.pick) == Pick.KING else texts.king) if self._pairs else None
         is_new = bool(rivals) or (self._pairs and outcome.replaced_text is not None)
@@ -283,7 +283,7 @@ class ExportFilter:
             if isinstance(screened, SkipReason):
                 return screened
             example = screened
-            if not filtered.scan and not sample.is_rejected:
+            if not filtered.scan and not is_rejected:
                 data.found_clean(approval, texts, other)
         self._add_rows(filtered, data, example, outcome.reviewers, texts.conversation)
         return None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import BigIntegerField, CharField, F, IntegerField, QuerySet, Value
+from django.db.models import BigIntegerField, Case, CharField, F, QuerySet, Value, When
 from django.db.models.functions import Cast
 
 from curation.exports.models import Export, FrozenPair, FrozenRow
@@ -64,8 +64,14 @@ def _frozen_values(samples: QuerySet[Sample]) -> QuerySet[Sample, FrozenValues]:
 
 def current_samples(samples: QuerySet[Sample]) -> list[FrozenSample]:
     """Return the rows that `freeze` would write now, for a preview."""
-    rows = _frozen_values(samples).annotate(version_now=F("version"))
-    return [FrozenSample._make(row) for row in rows.values_list(*COLUMNS, "version_now", *CURRENT_COLUMNS[1:])]
+    rows = _frozen_values(samples).annotate(version_now=F("version"), cleared=_cleared("leak_cleared"))
+    columns = ["cleared" if name == "leak_cleared" else name for name in CURRENT_COLUMNS[1:]]
+    return [FrozenSample._make(row) for row in rows.values_list(*COLUMNS, "version_now", *columns)]
+
+
+def _cleared(column: str) -> Case:
+    """Return a Boolean column as text: Django converts each Boolean and each number of an expression by itself."""
+    return Case(When(**{column: True}, then=Value("cleared")), default=Value(""), output_field=CharField())
 
 
 def frozen_chunks(export: Export) -> Iterator[list[FrozenSample]]:
@@ -85,8 +91,7 @@ def frozen_samples(export: Export, sample_ids: Sequence[int]) -> list[FrozenSamp
 def _frozen_columns(export: Export) -> QuerySet[FrozenRow, tuple[Any, ...]]:
     rows = FrozenRow.objects.filter(export=export).order_by("sample_id")
     current: dict[str, Any] = {name: f"sample__{name}" for name in CURRENT_COLUMNS}
-    # As a number: Django converts each Boolean by itself, on SQLite.
-    current["leak_cleared"] = Cast(current["leak_cleared"], IntegerField())
+    current["leak_cleared"] = _cleared(current["leak_cleared"])
     return rows.values_list(*FROZEN_FIELDS, *current.values())
 
 

@@ -94,7 +94,8 @@ _LEAK, _INFRA = int(LEAKS), Flag.INFRA.value
 
 
 class FrozenSample(NamedTuple):
-    """A sample as it was frozen (`FROZEN_FIELDS`), then as it is now. `version_now` is None if it was deleted."""
+    """A sample as it was frozen (`FROZEN_FIELDS`), then as it is now. `version_now` is None if it was deleted, and
+    `leak_cleared` empty unless a person cleared the flag."""
 
     sample_id: int
     version: int
@@ -111,7 +112,7 @@ class FrozenSample(NamedTuple):
     source: str
     repo: str
     instance_id: str
-    leak_cleared: bool
+    leak_cleared: str
     run_id: int | None
 
     @property

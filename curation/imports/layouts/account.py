@@ -34,8 +34,11 @@ class Account:
             self._rows[entry["field"], entry["becomes"]] = entry["rows"]
 
     def add(self, other: "Account") -> None:
-        for (field, becomes), rows in other._rows.items():
-            self.count(field, becomes, rows)
+        for entry, rows in other._rows.items():
+            if entry in self._rows:
+                self._rows[entry] += rows
+            else:
+                self.count(*entry, rows)
 
     def count(self, field: str, becomes: str, rows: int = 1) -> None:
         """Count a field of one row. Counting it again for the same row is the caller's error."""
@@ -57,10 +60,12 @@ class Account:
 
     def without(self, dropped: Collection[str]) -> "Account":
         """Return the account of an import that has no place for what fields become: these are ignored."""
+        lost = {becomes for _, becomes in self._rows if becomes.partition(".")[0] in dropped}
+        if not lost:
+            return self
         account = Account()
         for (field, becomes), rows in self._rows.items():
-            is_dropped = becomes.partition(".")[0] in dropped
-            account.count(field, NO_PLACE if is_dropped else becomes, rows)
+            account.count(field, NO_PLACE if becomes in lost else becomes, rows)
         return account
 
     def entries(self) -> list[dict[str, Any]]:

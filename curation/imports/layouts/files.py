@@ -1,6 +1,5 @@
 """Files of one folder, of an archive or a disk, that are read together."""
 
-import json
 import posixpath
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import orjson
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused, SourcePosition
+from curation.imports.sources.text_rows import read_loosely
 from curation.web.text.storable import parse_inner
 
 MB = 1024 * 1024
@@ -20,7 +20,7 @@ MB = 1024 * 1024
 class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
     is one, and is read from `after` on. `became` has the layout of each file. `open` gets the whole name, and no
-    more than `longest` bytes of a file are read.
+    more than `longest` bytes of a file are read. `unreadable` has the reason for each line that is no JSON object.
     """
 
     root: str
@@ -31,6 +31,7 @@ class Files:
     after: SourcePosition = SourcePosition()
     became: dict[str, str] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
     def bytes(self, name: str, becomes: str) -> bytes | None:
         """Return the content, or None if there is no such file. Raises `RowRefused` for one that is too long."""
@@ -72,12 +73,12 @@ class Files:
 
 
 def _parsed(content: bytes) -> Any:
-    """Return the value in JSON. Half surrogates and NaN, which only Python's own parser reads, are allowed."""
+    """Return the value in JSON, read loosely where that is needed."""
     try:
         return parse_inner(content)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(content.decode())
+            return read_loosely(content)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
 

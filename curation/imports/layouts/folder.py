@@ -58,6 +58,7 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 # Files of an export of ChatGPT begin with the id by which messages name them.
 _EXPORTED = re.compile(r"file[-_][A-Za-z0-9]+")
 _UNNAMED = "kept if a document names it"
+_NO_OBJECTS = "ignored: they are no JSON objects"
 _DOCUMENTS = (".json", ".traj", ".har")
 # What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
 _OF_DATA_SETS = ("state.json", "dataset_info.json", "dataset_dict.json")
@@ -129,11 +130,7 @@ class DocumentFolder:
         files = Files(group.root, group.names, self.open, self.longest, group.main, after)
         try:
             for document in _READ[group.kind](self, files):
-                if document.reading:
-                    for path in files.replaced:
-                        document.reading.account.count(path, REPLACED)
-                files.replaced.clear()
-                yield replace(document, beside=partial(self._beside, group))
+                yield replace(_with_faults(document, files), beside=partial(self._beside, group))
         except RowRefused as refused:
             yield Document(_name(group), refused=str(refused))
         except ODD_VALUE as error:
@@ -228,8 +225,10 @@ class DocumentFolder:
             yield from self._lines(files)
         elif files.main.lower().endswith(_DOCUMENTS):
             yield from self._json(files)
-        elif is_database(files.main) or self._begins(files.root + files.main, goose.MAGIC):
+        elif is_database(files.main) or self._begins(files.root + files.main, (goose.MAGIC,)):
             yield from self._database(files)
+        elif not is_history(files.main) and self._begins(files.root + files.main, (b"{", b"[")):
+            yield from self._json(files)
         elif is_history(files.main) or len(self.names) == 1:
             text = files.text(files.main, aider.NAME)
             if not aider.fits(text):
@@ -267,7 +266,7 @@ class DocumentFolder:
         elif head and all(map(traces.fits, head)) and not any(map(mlflow.fits, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:
-                yield from self._traces(file, name)
+                yield from self._traces(file, files)
         else:
             files.became[files.main] = "rows"
             with self.open(name) as file:
@@ -284,11 +283,12 @@ class DocumentFolder:
             for number, session in enumerate(goose.sessions_in(copy, self.longest), 1):
                 yield self._document(f"{name}:{number}", session)
 
-    def _begins(self, name: str, magic: bytes) -> bool:
+    def _begins(self, name: str, beginnings: tuple[bytes, ...]) -> bool:
+        """Whether the only file begins so, whatever its name is."""
         if len(self.names) > 1:
             return False
         with self.open(name) as file:
-            return file.read(len(magic)) == magic
+            return file.read(512).removeprefix(BOM).lstrip().startswith(beginnings)
 
     def _session_lines(self, files: Files, name: str, becomes: str) -> list[Json]:
         """Return the lines of one session that are objects. The place of characters that were replaced is kept."""
@@ -300,32 +300,39 @@ class DocumentFolder:
         """Return the objects in the lines of a file that is one document. Raises `RowRefused`."""
         files.became[name] = becomes
         with self.open(files.root + name) as file:
-            return _all_values(split_lines(file, START, self.longest), files.root + name, self.longest)
+            return _all_values(split_lines(file, START, self.longest), name, files)
 
-    def _traces(self, file: BinaryIO, name: str) -> Iterator[Document]:
+    def _traces(self, file: BinaryIO, files: Files) -> Iterator[Document]:
         """Read a file of spans: all together, or of a long file those of each trace, by where they are."""
+        name = files.root + files.main
         if file.seek(0, os.SEEK_END) <= self.longest:
-            yield self._read(name, traces.read_rows, _values(split_lines(file, START, self.longest)))
+            lines = split_lines(file, START, self.longest)
+            yield self._read(name, traces.read_rows, _values(lines, files.main, files.unreadable))
             return
         places: dict[str, list[SourcePosition]] = {}
         before = START
         for raw in split_lines(file, START, self.longest):
-            for row in _values([raw]):
+            for row in _values([raw], files.main, files.unreadable):
                 places.setdefault(traces.trace_of(row), []).append(before)
             before = raw.after
         for trace, of_trace in places.items():
             raws = (next(split_lines(file, place, self.longest)) for place in of_trace)
             try:
-                rows = _all_values(raws, f"the trace {trace}", _TRACE * self.longest)
+                rows = _all_values(raws, f"the trace {trace}", replace(files, root="", longest=_TRACE * self.longest))
             except RowRefused as refused:
                 yield Document(name, refused=str(refused))
             else:
                 yield self._read(name, traces.read_rows, rows)
 
     def _json(self, files: Files) -> Iterator[Document]:
-        """Read a file with one document, or with a list of them, or with the messages or events of one."""
+        """Read a file with one document, with a list of them, with the messages or events of one, or with one in each
+        line, which its name does not say."""
         name = files.root + files.main
         with self.open(name) as file:
+            if self._has_lines(file):
+                yield from self._lines(files)
+                return
+            file.seek(0)
             if file.read(512).removeprefix(BOM).lstrip().startswith(b"["):
                 first = _values(islice(split_array(file, START, self.longest), 1))
                 if not first or not (openhands.is_event(first[0]) or _is_message(first[0])):
@@ -352,6 +359,12 @@ class DocumentFolder:
         document = self._document(name, value, **options)
         trajectory = _TRAJECTORY.fullmatch(PurePosixPath(name).name)
         yield self._with_instance(document, trajectory["instance"]) if trajectory else document
+
+    def _has_lines(self, file: BinaryIO) -> bool:
+        """Whether the first line is a whole value, and another line follows."""
+        lines = (raw for raw in split_lines(file, START, self.longest) if raw.text or raw.refusal)
+        first, second = next(lines, None), next(lines, None)
+        return first is not None and second is not None and isinstance(decode(first), SourceRow)
 
     def _log(self, files: Files) -> Document:
         """Read a log from a disk, with the files of its subagents beside it."""
@@ -461,27 +474,45 @@ def _report(files: Files, name: str) -> object:
     if not name.endswith(LINES):
         return files.json(name, "document")
     with files.open(files.root + name) as file:
-        return _all_values(split_lines(file, START, files.longest), name, files.longest)
+        return _all_values(split_lines(file, START, files.longest), name, files)
 
 
 def _decoded(raws: Iterable[Raw]) -> Iterator[SourceRow | BadRow]:
     return (decode(raw) for raw in raws if raw.text or raw.refusal)
 
 
-def _values(raws: Iterable[Raw]) -> list[Json]:
-    return [found.value for found in _decoded(raws) if isinstance(found, SourceRow)]
+def _values(raws: Iterable[Raw], name: str = "", unreadable: list[str] | None = None) -> list[Json]:
+    """Return the values of lines, and add the reason for each other one to `unreadable`."""
+    found = list(_decoded(raws))
+    if unreadable is not None:
+        unreadable += [f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow)]
+    return [row.value for row in found if isinstance(row, SourceRow)]
 
 
-def _all_values(raws: Iterable[Raw], name: str, longest: int) -> list[Json]:
+def _all_values(raws: Iterable[Raw], name: str, files: Files) -> list[Json]:
     """Return the values of a file that is one document. Raises `RowRefused` for one that is too long."""
     kept: list[Raw] = []
     size = 0
     for raw in raws:
         size += len(raw.text)
-        if size > longest:
-            raise RowRefused(f"{name} is one document of more than {longest // MB} MB")
+        if size > files.longest:
+            raise RowRefused(f"{files.root}{name} is one document of more than {files.longest // MB} MB")
         kept.append(raw)
-    return _values(kept)
+    return _values(kept, name, files.unreadable)
+
+
+def _with_faults(document: Document, files: Files) -> Document:
+    """Return the document with the faults of its files in its account: characters and lines."""
+    if document.reading:
+        for path in files.replaced:
+            document.reading.account.count(path, REPLACED)
+        if files.unreadable:
+            document.reading.account.count("(lines)", _NO_OBJECTS, len(files.unreadable))
+            unreadable = [*document.reading.unreadable, *files.unreadable]
+            document = replace(document, reading=replace(document.reading, unreadable=unreadable))
+    files.replaced.clear()
+    files.unreadable.clear()
+    return document
 
 
 def _is_message(value: Json) -> bool:

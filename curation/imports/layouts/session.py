@@ -4,6 +4,7 @@ A step is a JSON object with the fields of `atif.Step`. Positions count steps fr
 The result of a tool is an observation of the step that called it.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ Json = dict[str, Any]
 Step = Json
 # Numbers of a usage, by the columns that store them.
 _MOST_TOKENS, _MOST_OTHERS = 10**9, 10**8
+MOST_ATTEMPTS = 2**15 - 1
 Side = Literal["chosen", "rejected", "king", "challenger", "source"]
 
 
@@ -40,9 +42,10 @@ class Continuation:
     steps: Sequence[Step]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionOrigin:
-    """Where a session comes from. `group` is shared by the attempts at one task. Empty text means unknown."""
+    """Where a session comes from. `group` is shared by the attempts at one task. Empty text means unknown. Raises
+    `RowRefused` for an attempt with a number that no run has."""
 
     id: str = ""
     task: str = ""
@@ -51,17 +54,26 @@ class SessionOrigin:
     group: str = ""
     attempt: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.attempt is not None and not is_attempt(self.attempt):
+            raise RowRefused(f"the attempt is {str(self.attempt)[:60]}, not a number from 0 to {MOST_ATTEMPTS:,}")
+
     @classmethod
     def of_instance(cls, instance: str, attempt: int | None = None, *, id: str = "") -> "SessionOrigin":
         """The origin of a run at an instance of a benchmark, which is its task."""
         return cls(id, instance, instance, repo_of(instance), instance, attempt)
 
 
+def is_attempt(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_ATTEMPTS
+
+
 @dataclass(frozen=True, slots=True)
 class VerifierResult:
     """The end of a run by its verifier. `rewards` are by name; `exception` is the type and text of an error.
 
-    `is_valid` is False for a reward that the source itself calls invalid.
+    `is_valid` is False for a reward that the source itself calls invalid. Raises `RowRefused` for a reward that is not
+    finite.
     """
 
     outcome: SessionOutcome = SessionOutcome.UNKNOWN
@@ -69,6 +81,11 @@ class VerifierResult:
     output: str = ""
     exception: str = ""
     is_valid: bool = True
+
+    def __post_init__(self) -> None:
+        for name, reward in self.rewards.items():
+            if not math.isfinite(reward):
+                raise RowRefused(f"the reward {name} is {reward}, not a finite number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +116,7 @@ class SessionUsage:
 NO_USAGE, NO_VERDICT = SessionUsage(), VerifierResult()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AgentSession:
     """One session of an agent, or one row of training data.
 
@@ -116,7 +133,7 @@ class AgentSession:
     learned: Mapping[int, bool] = field(default_factory=dict)
     endings: Sequence[Continuation] = ()
     label: bool | None = None
-    origin: SessionOrigin = SessionOrigin()
+    origin: SessionOrigin = field(default_factory=SessionOrigin)
     verdict: VerifierResult = NO_VERDICT
     usage: SessionUsage = NO_USAGE
     metadata: Json = field(default_factory=dict)
@@ -124,7 +141,9 @@ class AgentSession:
     document: Json = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("name", "version", "model_name") if self.agent else ():
+        if not self.agent:
+            return
+        for name in ("name", "version", "model_name"):
             if not isinstance(self.agent.get(name, ""), str | None):
                 raise RowRefused(f"{name} of the agent is {str(self.agent[name])[:60]}, not a text")
         if not isinstance(self.tools, list) or not all(isinstance(tool, dict) for tool in self.tools):

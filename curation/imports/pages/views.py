@@ -1,7 +1,6 @@
 """The import page: choose a file or source, preview it, map its fields, then start the run."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -36,18 +35,6 @@ ROLES: Choices = [
     ("ignored", "ignored"),
 ]
 OUTCOMES: Choices = [("", "choose"), *((outcome.value, outcome.value) for outcome in SessionOutcome)]
-
-
-@dataclass(frozen=True, slots=True)
-class MappingInput:
-    """An input: what it is about, its value and the values that it offers. `rows` and `becomes` are of a field that
-    the rows have."""
-
-    about: str
-    value: str
-    choices: Choices
-    rows: int | None = None
-    becomes: str = ""
 
 
 @project_page(Scope.RUN, "GET", "POST")
@@ -116,16 +103,20 @@ def _mapping_context(preview: PreviewOut | None, mapping: RowMapping) -> dict[st
     for name in names:
         value = mapping.columns.get(name, "")
         read = ", ".join(entry.becomes for entry in own if entry.field == name)
-        fields.append(MappingInput(name, value, list(_meanings(name, value)), rows.get(name), read))
+        fields.append(_input(name, value, list(_meanings(name, value))) | {"rows": rows.get(name), "becomes": read})
     roles = dict.fromkeys([*(preview.roles if preview else ()), *mapping.roles])
     outcomes = dict.fromkeys([*(preview.outcomes if preview else ()), *mapping.outcomes])
-    speakers = [MappingInput(word, mapping.roles.get(word, ""), ROLES) for word in roles]
-    ends = [MappingInput(word, mapping.outcomes.get(word, ""), OUTCOMES) for word in outcomes]
+    speakers = [_input(word, mapping.roles.get(word, ""), ROLES) for word in roles]
+    ends = [_input(word, mapping.outcomes.get(word, ""), OUTCOMES) for word in outcomes]
     words = [
         (speakers, "role", "Who speaks in these roles?"),
         (ends, "outcome", "How did runs with these values end?"),
     ]
     return {"mapping": {"fields": fields, "inside": fixed}, "mapping_words": words}
+
+
+def _input(about: str, value: str, choices: Sequence[tuple[str, str]]) -> dict[str, object]:
+    return {"about": about, "value": value, "choices": choices}
 
 
 def _meanings(name: str, value: str) -> Iterator[tuple[str, str]]:

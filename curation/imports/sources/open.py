@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shutil
+import stat
 import tarfile
 import tempfile
 import zipfile
@@ -80,20 +81,25 @@ _TAR, _TAR_AT = b"ustar", 257
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
     """`open` gets one of the names and returns a seekable file, `mode` returns its permissions. Links and special files
-    are left out."""
+    are `left_out`. `damage` says why a file that is packed ends early, if it does."""
 
     format: str
     names: Sequence[str]
     open: Callable[[str], BinaryIO]
     mode: Callable[[str], int] = lambda name: 0o644
+    left_out: Sequence[str] = ()
+    damage: str = ""
 
     @property
     def is_archive(self) -> bool:
         return self.format != ONE_FILE
 
 
-def one_file(name: str, file: BinaryIO) -> SourceFiles:
-    return SourceFiles(ONE_FILE, [name], lambda _: cast(BinaryIO, io.BufferedReader(ArchivePart(file), _BUFFER)))
+def one_file(name: str, file: BinaryIO, damage: str = "") -> SourceFiles:
+    def opened(_: str) -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(ArchivePart(file), _BUFFER))
+
+    return SourceFiles(ONE_FILE, [name], opened, damage=damage)
 
 
 def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
@@ -105,9 +111,9 @@ def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
         raise SourceError(f"The ZIP archive is damaged: {error}.") from None
-    entries = {
-        one.filename: one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith(MACOS)
-    }
+    found = [one for one in archive.infolist() if not one.is_dir() and not one.filename.startswith(MACOS)]
+    links = [one.filename for one in found if stat.S_ISLNK(one.external_attr >> 16)]
+    entries = {one.filename: one for one in found if one.filename not in links}
     UnpackLimit(packed, most=most).add(sum(one.file_size for one in entries.values()))
 
     def opened(name: str) -> BinaryIO:
@@ -123,7 +129,7 @@ def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
             raise RowRefused(f"{name}: {error}") from None
 
-    return SourceFiles("ZIP archive", list(entries), opened, lambda name: entries[name].external_attr >> 16)
+    return SourceFiles("ZIP archive", list(entries), opened, lambda name: entries[name].external_attr >> 16, links)
 
 
 def is_tar(file: BinaryIO) -> bool:
@@ -137,6 +143,7 @@ def tar_files(file: BinaryIO) -> SourceFiles:
     limit = UnpackLimit(file.seek(0, os.SEEK_END))
     file.seek(0)
     entries: dict[str, tarfile.TarInfo] = {}
+    left_out: list[str] = []
     try:
         archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - open as long as the source
         for number, one in enumerate(archive):
@@ -145,6 +152,8 @@ def tar_files(file: BinaryIO) -> SourceFiles:
             if one.isreg():
                 limit.add(one.size)
                 entries[one.name.removeprefix("./")] = one
+            elif not one.isdir():
+                left_out.append(one.name.removeprefix("./"))
     except tarfile.TarError as error:
         raise SourceError(f"The tar archive is damaged: {error}.") from None
     return SourceFiles(
@@ -152,16 +161,14 @@ def tar_files(file: BinaryIO) -> SourceFiles:
         list(entries),
         lambda name: cast(BinaryIO, archive.extractfile(entries[name])),
         lambda name: entries[name].mode,
+        left_out,
     )
 
 
 def folder_files(folder: Path) -> tuple[SourceFiles, str]:
     """The files below a folder, and the SHA-256 of their names and contents. Links are not followed."""
-    paths = {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.is_symlink()
-    }
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if not path.is_dir()}
+    paths = {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
     if len(paths) > MOST_FILES:
         raise SourceError(f"The folder has more than {MOST_FILES:,} files. Send JSON lines instead.")
     digest = hashlib.sha256()
@@ -170,7 +177,7 @@ def folder_files(folder: Path) -> tuple[SourceFiles, str]:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     opened, mode = lambda name: paths[name].open("rb"), lambda name: paths[name].stat().st_mode
-    return SourceFiles("folder", list(paths), opened, mode), digest.hexdigest()
+    return SourceFiles("folder", list(paths), opened, mode, sorted(found.keys() - paths)), digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +299,10 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> Opened:
     head = file.read(4096)
     for beginning, kind in LAYOUTS.items():
         if beginning.match(head):
-            return Opened(digest, None, one_file(name, file), f"It is {kind}, not rows: import it as trajectories.")
-    return Opened(digest, _text_reader(file, name, damage), one_file(name, file))
+            return Opened(
+                digest, None, one_file(name, file, damage), f"It is {kind}, not rows: import it as trajectories."
+            )
+    return Opened(digest, _text_reader(file, name, damage), one_file(name, file, damage))
 
 
 def _text_reader(file: BinaryIO, name: str, damage: str) -> TextReader:

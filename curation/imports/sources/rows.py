@@ -20,7 +20,8 @@ class SourcePosition(NamedTuple):
     byte: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+# Of the classes that every row of an import makes, none is frozen: that takes five times as long to make.
+@dataclass(slots=True)
 class SourceRow:
     """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
     archive. `read` are the other files that were read or ignored since the row before, with what became of each."""

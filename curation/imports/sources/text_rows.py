@@ -1,9 +1,10 @@
 """Rows of a text source: a splitter cuts it into raw records of bounded length, which are decoded one by one."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -108,8 +109,7 @@ def decode(raw: Raw) -> SourceRow | BadRow:
         value = orjson.loads(raw.text)
     except orjson.JSONDecodeError as error:
         try:
-            # Python's own parser takes half surrogates, which readers replace, and numbers that JSON does not have.
-            value = json.loads(raw.text.decode(), parse_constant=lambda name: None)
+            value = read_loosely(raw.text)
         except (ValueError, RecursionError):
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
     if isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() & _SPEAKER for one in value):
@@ -117,6 +117,17 @@ def decode(raw: Raw) -> SourceRow | BadRow:
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
     return SourceRow(raw.offset, value, raw.after)
+
+
+def read_loosely(text: bytes) -> Any:
+    """Return the value in JSON by Python's own parser, which takes half surrogates, and numbers that are not finite:
+    these are null. Raises `ValueError` or `RecursionError`."""
+    return json.loads(text.decode(), parse_constant=lambda name: None, parse_float=_finite)
+
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
 
 
 def _why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:

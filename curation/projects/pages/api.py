@@ -83,10 +83,11 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
 
 
 @router.post("/projects/{slug}/settings/preview", response=s.SettingsPreviewOut, summary="Preview a change of settings")
-def preview_settings(request: HttpRequest, slug: str, body: s.SettingsIn) -> s.SettingsPreviewOut:
+def preview_settings(request: HttpRequest, slug: str, body: s.SettingsIn) -> dict[str, object]:
     """Nothing is written: `PATCH /projects/{slug}` with the same settings saves them and moves the samples."""
     project = enter(request, slug, Scope.ADMIN).project
-    return s.SettingsPreviewOut.of(preview_change(project, body.settings), project.version)
+    found = preview_change(project, body.settings)
+    return {"changes": found.changes, "moves": found.moves, "version": project.version}
 
 
 @router.delete("/projects/{slug}", response={202: DeletionOut}, summary="Delete a project with everything in it")

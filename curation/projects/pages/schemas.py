@@ -6,7 +6,8 @@ from ninja import Schema
 from pydantic import BeforeValidator, Field, JsonValue
 
 from curation.projects.models import Project, Role, Scope
-from curation.projects.settings.dependents import MissingOut, SettingsPreview, missing_names
+from curation.projects.settings.dependents import MissingOut, missing_names
+from curation.projects.settings.patch import ChangeOut
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import ListParams, Moment, RequestQuery, Words, named_list
 from curation.web.schemas import Id, Out, Strict, Username
@@ -166,13 +167,7 @@ class SettingsIn(Strict):
     settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 85.0}}])
 
 
-class ChangeOut(Schema):
-    path: str = Field(examples=["thresholds.final"])
-    before: JsonValue = Field(examples=[80.0])
-    after: JsonValue = Field(examples=[85.0])
-
-
-Address = Annotated[str, BeforeValidator(lambda shown: shown.url)]
+Address = Annotated[str, BeforeValidator(lambda shown: shown[1])]
 
 
 class MoveOut(Out):
@@ -189,8 +184,3 @@ class SettingsPreviewOut(Schema):
     changes: list[ChangeOut]
     moves: list[MoveOut]
     version: int = Field(description="The project's; send it as `If-Match` with the change.")
-
-    @staticmethod
-    def of(preview: SettingsPreview, version: int) -> "SettingsPreviewOut":
-        changed = {"changes": preview.changes, "moves": preview.moves, "version": version}
-        return SettingsPreviewOut.model_validate(changed)

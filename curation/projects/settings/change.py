@@ -12,7 +12,7 @@ from curation.projects.access import Access, may_create_projects
 from curation.projects.members.change import require_person
 from curation.projects.models import AuditEntry, Member, Project, Role, Scope
 from curation.projects.settings.dependents import SettingsPreview, apply_change, preview_change
-from curation.projects.settings.patch import Json, SettingChange, merge
+from curation.projects.settings.patch import ChangeOut, Json, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
@@ -66,7 +66,7 @@ def change_project(
     guidelines: str | None = None,
     settings: Mapping[str, Json] | None = None,
     seen_version: int | None = None,
-) -> tuple[Project, tuple[SettingChange, ...]]:
+) -> tuple[Project, tuple[ChangeOut, ...]]:
     """Change the given fields, and return the project and the settings that differ from before. `settings` is merged
     deeply, and null resets a setting to its default.
 

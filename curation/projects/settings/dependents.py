@@ -10,7 +10,7 @@ from pydantic import Field
 
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
-from curation.projects.settings.patch import Json, SettingChange, differences, merge
+from curation.projects.settings.patch import ChangeOut, Json, differences, merge
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
 from curation.web.schemas import out
@@ -25,20 +25,15 @@ class MissingOut:
 
 
 @dataclass(frozen=True, slots=True)
-class DependentLink:
-    label: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
 class ExpectedMove:
-    """How many samples would go from one bucket to another, and how many of them people have decided. "" is none."""
+    """How many samples would go from one bucket to another, and how many of them people have decided. "" is none.
+    `examples` have a label and a URL."""
 
     before: str
     after: str
     samples: int
     decided: int
-    examples: tuple[DependentLink, ...]
+    examples: tuple[tuple[str, str], ...]
 
 
 class Dependent:
@@ -62,7 +57,7 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class SettingsPreview:
-    changes: tuple[SettingChange, ...]
+    changes: tuple[ChangeOut, ...]
     moves: tuple[ExpectedMove, ...]
 
 
@@ -117,6 +112,6 @@ def _refuse_unknown(missing: Sequence[MissingOut], before: ProjectSettings, afte
         raise Invalid("; ".join(error.message for error in errors) + ".", code="unknown_name", errors=errors)
 
 
-def apply_change(project: Project, changes: Sequence[SettingChange]) -> None:
+def apply_change(project: Project, changes: Sequence[ChangeOut]) -> None:
     for one in _dependents:
         one.apply(project, [change.path for change in changes])

@@ -4,26 +4,25 @@ Only changed settings are stored; defaults come from `ProjectSettings` when they
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from pydantic import Field, JsonValue
 from pydantic.fields import FieldInfo
 
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.fields import SettingsSection
+from curation.web.schemas import out
 
 Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 # These dictionaries are replaced as a whole, not merged.
 WHOLE = {"panel.weights", "taxonomy.axes", "evaluation.families", "scan.actions"}
 
 
-@dataclass(frozen=True, slots=True)
-class SettingChange:
-    """One changed setting; `path` is dotted, such as `thresholds.final`."""
-
-    path: str
-    before: Json
-    after: Json
+@out
+class ChangeOut:
+    path: str = Field(examples=["thresholds.final"])
+    before: JsonValue = Field(examples=[80.0])
+    after: JsonValue = Field(examples=[85.0])
 
 
 def merge(stored: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
@@ -31,10 +30,10 @@ def merge(stored: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Js
     return _merge(stored, patch, "")
 
 
-def differences(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[SettingChange, ...]:
+def differences(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[ChangeOut, ...]:
     """The settings whose effective values differ between two stored documents."""
     old, new = flatten(ProjectSettings.model_validate(before)), flatten(ProjectSettings.model_validate(after))
-    return tuple(SettingChange(path, old[path], new[path]) for path in new if old[path] != new[path])
+    return tuple(ChangeOut(path, old[path], new[path]) for path in new if old[path] != new[path])
 
 
 def flatten(settings: ProjectSettings) -> dict[str, Json]:

@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from curation.projects.settings.patch import Json, field_at
 from curation.web.problems import Invalid
-from sandbox.harbor.tasks import read_toml
+from sandbox.harbor.task_folder import read_toml
 
 MAX_BYTES = 64 * 1024  # a parser of TOML takes quadratic time
 # The keys of each table and the project's settings that they set.

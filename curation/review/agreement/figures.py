@@ -2,16 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 from django.db.models import Exists, OuterRef
+from pydantic import Field
 
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Action, Decision
 from curation.samples.models import Bucket, Look
 from curation.web.lists.filters import url_query
+from curation.web.schemas import out
 from judging.statistics.agreement import Agreement, group_agreement, pair_agreement
 
 # The dimensions of agreement, in words.
@@ -46,17 +47,22 @@ class AgreementUnit(NamedTuple):
         return {opinion.reviewer for opinion in self.opinions}
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """`of` is all, pair, reviewer or bucket. `query` lists the samples behind it; it is empty for the kept answer,
-    since no filter tells where both approve."""
+@out
+class FigureOut:
+    """`value` is null where `too_few` samples were decided by two, or only one value occurs."""
 
-    of: str
-    names: tuple[str, ...]
-    dimension: str
-    measure: str
-    agreement: Agreement
-    query: str
+    of: str = Field(description="all, pair, reviewer or bucket", examples=["pair"])
+    names: tuple[str, ...] = Field(examples=[["ada", "ben"]])
+    dimension: str = Field(description="outcome, kept (answer) or both", examples=["outcome"])
+    measure: str = Field(description="kappa (Cohen) or alpha (Krippendorff)", examples=["kappa"])
+    query: str = Field(
+        description="The list of its samples; empty for `kept`.", examples=["decided_by=ada&decided_by=ben"]
+    )
+    n: int = Field(examples=[42])
+    same: int = Field(examples=[36])
+    value: float | None = Field(examples=[0.71])
+    interval: list[float] | None = Field(description="95 %", examples=[[0.52, 0.9]])
+    too_few: bool = Field(examples=[False])
 
 
 def units_of(project: Project) -> list[AgreementUnit]:
@@ -93,17 +99,21 @@ def units_of(project: Project) -> list[AgreementUnit]:
     return units
 
 
-def figures_of(project: Project) -> list[Figure]:
+def figures_of(project: Project) -> list[FigureOut]:
     """Return all figures, in each dimension: Cohen's κ of pairs, Krippendorff's α of everything else."""
     units = units_of(project)
     return [figure for dimension in DIMENSIONS for figure in _figures(units, dimension)]
 
 
-def _figures(units: Sequence[AgreementUnit], dimension: str) -> Iterator[Figure]:
-    def alpha(of: str, names: tuple[str, ...], included: Sequence[AgreementUnit], **query: str) -> Figure:
+def _figures(units: Sequence[AgreementUnit], dimension: str) -> Iterator[FigureOut]:
+    def figure(of: str, names: tuple[str, ...], measure: str, found: Agreement, query: str) -> FigureOut:
+        ends = [found.interval.low, found.interval.high] if found.interval else None
+        return FigureOut(of, names, dimension, measure, query, found.n, found.same, found.value, ends, found.too_few)
+
+    def alpha(of: str, names: tuple[str, ...], included: Sequence[AgreementUnit], **query: str) -> FigureOut:
         values = [_values(unit, dimension) for unit in included]
         shown = _query(dimension, [*query.items()])
-        return Figure(of, names, dimension, "alpha", group_agreement(values), shown)
+        return figure(of, names, "alpha", group_agreement(values), shown)
 
     yield alpha("all", (), units)
     people = sorted({opinion.reviewer for unit in units for opinion in unit.opinions})
@@ -113,7 +123,7 @@ def _figures(units: Sequence[AgreementUnit], dimension: str) -> Iterator[Figure]
         if both:
             pairs = [pair for unit in both if (pair := _pair(unit, one, two, dimension)) is not None]
             query = _query(dimension, [("decided_by", one), ("decided_by", two)])
-            yield Figure("pair", (one, two), dimension, "kappa", pair_agreement(pairs), query)
+            yield figure("pair", (one, two), "kappa", pair_agreement(pairs), query)
     for name in people:
         yield alpha("reviewer", (name,), of_person[name], decided_by=name)
     for bucket in Bucket.values:

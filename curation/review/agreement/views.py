@@ -39,7 +39,7 @@ def agreement_page(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "tables": tables,
         "overlap": access.project.settings.review.overlap,
-        "counted": max(figure.agreement.n for figure in figures),
+        "counted": max(figure.n for figure in figures),
         "api_path": f"/api/v1/projects/{access.project.slug}/agreement",
     }
     return render(request, "review/agreement/page.html", context)

@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import AssignmentList, MemberShare, assign, parts_of
+from curation.review.assignments.assign import MemberShare, assign, assignments_of, parts_of
 from curation.review.assignments.schemas import (
     AssignmentCreatedOut,
     AssignmentIn,
@@ -14,7 +14,6 @@ from curation.review.assignments.schemas import (
     SecondOpinionOut,
     TargetIn,
     WorkloadOut,
-    WorkloadsOut,
 )
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import set_target, workloads
@@ -23,16 +22,17 @@ from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
 from curation.web.http.responses import seen_version, set_etag
 from curation.web.ids import find
+from curation.web.lists.filters import ListParams
 from curation.web.problems import NotFound
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["review"])
 
 
 @router.get("/projects/{slug}/assignments", response=Page[AssignmentOut], summary="Samples assigned to people")
-def list_assignments(request: HttpRequest, slug: str, params: Query[AssignmentList]) -> dict[str, object]:
+def list_assignments(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     """Needs the scope `run`, since a filter may reveal facts that are hidden from reviewers."""
-    page = params.rows(enter(request, slug, Scope.RUN))
+    page = params.page(assignments_of(enter(request, slug, Scope.RUN)))
     parts = parts_of(page.rows)
     return page.response(lambda row: AssignmentOut.of(row, parts.get(row.pk, [])))
 
@@ -76,7 +76,11 @@ def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/projects/{slug}/targets", response=WorkloadsOut, summary="Targets, pace and remaining work, by person")
+@router.get(
+    "/projects/{slug}/targets",
+    response=answer("WorkloadsOut", data=list[WorkloadOut]),
+    summary="Targets, pace and remaining work, by person",
+)
 def list_targets(request: HttpRequest, slug: str) -> dict[str, object]:
     """Members with the right to review; without the scope `run` only yourself."""
     return {"data": workloads(enter(request, slug, Scope.READ))}
@@ -99,9 +103,7 @@ def put_target(request: HttpRequest, response: HttpResponse, slug: str, username
             Project.objects.select_for_update().get(pk=access.project.pk)
             now = _workload(access, username)
             seen_version(request, now.version(), now=now.model_dump())
-        out = WorkloadOut.model_validate(
-            set_target(access=access, username=username, per_day=body.per_day, total=body.total)
-        )
+        out = set_target(access=access, username=username, per_day=body.per_day, total=body.total)
     set_etag(response, out.version())
     return out
 
@@ -123,7 +125,7 @@ def post_second_opinion(
 def _workload(access: Access, username: str) -> WorkloadOut:
     for row in workloads(access):
         if row.username == username:
-            return WorkloadOut.model_validate(row)
+            return row
     raise NotFound(f"{access.project.slug} has no member {username!r} with the right to review.")
 
 

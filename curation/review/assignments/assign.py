@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
@@ -20,8 +20,6 @@ from curation.review.queue.reserved import not_decided
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.web.ids import IdList, id_number
-from curation.web.lists.filters import ListParams
-from curation.web.lists.keyset import KeysetPage
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
@@ -184,13 +182,8 @@ def _write(assignment: Assignment, given: Sequence[tuple[int, Member]]) -> None:
 Parts = list[tuple[str, int, int]]
 
 
-class AssignmentList(ListParams):
-    """Assignments, the newest first."""
-
-    sorts = ("-id", "id")
-
-    def rows(self, access: Access) -> KeysetPage[Assignment]:
-        return self.page(Assignment.objects.filter(project=access.project).select_related("created_by"))
+def assignments_of(access: Access) -> QuerySet[Assignment]:
+    return Assignment.objects.filter(project=access.project).select_related("created_by")
 
 
 def parts_of(assignments: Sequence[Assignment]) -> dict[int, Parts]:

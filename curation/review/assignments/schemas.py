@@ -5,7 +5,7 @@ from pydantic import Field
 
 from curation.assignments.models import Assignment
 from curation.web.http.responses import version_of
-from curation.web.schemas import Id, NotEmpty, Out, Strict
+from curation.web.schemas import Id, NotEmpty, Out, Strict, computed
 
 
 class ShareIn(Strict):
@@ -71,10 +71,11 @@ class TargetIn(Strict):
     total: int | None = Field(None, description="Samples in all.", examples=[None])
 
 
-class WorkloadOut(Out):
+class WorkloadOut(Schema):
     """A person's decisions in this project, and the remaining work of their assignments and target."""
 
     username: str = Field(examples=["ana"])
+    role: str = Field(exclude=True)
     per_day: int | None = Field(description="The target a day.", examples=[200])
     target: int | None = Field(description="The target in all.", examples=[None])
     today: int = Field(description="Samples decided today (UTC), without bulk decisions.", examples=[41])
@@ -82,17 +83,26 @@ class WorkloadOut(Out):
     pace: float | None = Field(description="Median of the last 20 decisions, seconds a sample.", examples=[38.0])
     assigned: int = Field(examples=[120])
     left: int = Field(description="Of the assigned samples those that they have not decided.", examples=[79])
-    left_today: int | None = Field(description="Until the target of the day.", examples=[159])
-    left_in_all: int | None = Field(description="Until the target in all.", examples=[None])
-    hours_left: float | None = Field(description="For `left`, at the present pace.", examples=[0.8])
+
+    @computed(description="Until the target of the day.", examples=[159])
+    def left_today(self) -> int | None:
+        return None if self.per_day is None else max(self.per_day - self.today, 0)
+
+    @computed(description="Until the target in all.", examples=[None])
+    def left_in_all(self) -> int | None:
+        return None if self.target is None else max(self.target - self.total, 0)
+
+    @computed(description="For `left`, at the present pace.", examples=[0.8])
+    def hours_left(self) -> float | None:
+        return None if self.seconds_left is None else round(self.seconds_left / 3600, 1)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return None if self.pace is None or not self.left else self.left * self.pace
 
     def version(self) -> str:
         """Only a target can be overwritten."""
         return version_of([self.per_day, self.target])
-
-
-class WorkloadsOut(Schema):
-    data: list[WorkloadOut]
 
 
 class SecondOpinionIn(Strict):
@@ -103,7 +113,7 @@ class SecondOpinionOut(Out):
     sample: Id = Field(examples=["4711"])
     version: int = Field(validation_alias="sample.version", examples=[2])
     status: str = Field(validation_alias="sample.status", examples=["pending"])
-    username: NotEmpty = Field(examples=["ben"])
+    username: NotEmpty = Field(None, validation_alias="member.user.username", examples=["ben"])
     assignment: Id = Field(
         validation_alias="assignment_id",
         description="The id by which you or a curator withdraw the request.",

@@ -1,7 +1,5 @@
 """Ask another person, or anybody, for a second decision on one sample."""
 
-from dataclasses import dataclass
-
 from django.db import transaction
 from django.urls import reverse
 
@@ -19,16 +17,7 @@ from curation.samples.models import Sample, SampleStatus
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """`username` is empty where anybody was asked."""
-
-    sample: Sample
-    username: str
-    assignment_id: int
-
-
-def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") -> Asked:
+def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") -> AssignedSample:
     """Let a second person decide the sample, neither of the two seeing the other's decision (`opinions`).
 
     Anybody with the right to review may ask about an undecided sample. A sample settled by one person is pending again,
@@ -51,7 +40,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
             first = _settled_alone(sample, access, member)
             make_it_wait(first)
             emit_decided(access.project, [first])
-        assignment_id = _reserve(sample, access, member)
+        asked = _reserve(sample, access, member)
         access.record(
             "sample.second_opinion",
             str(sample.pk),
@@ -61,7 +50,7 @@ def ask_second_opinion(*, access: Access, sample_id: int, username: str = "") ->
             about, link = f"sample {sample.pk}", reverse("sample-page", args=[access.project.slug, sample.pk])
             kind, what = NotificationKind.SECOND_OPINION, "asked you for a second opinion on"
             notify(access=access, user_ids=[member.user_id], kind=kind, what=what, about=about, link=link)
-    return Asked(sample, username, assignment_id)
+    return asked
 
 
 def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Decision:
@@ -84,15 +73,15 @@ def _settled_alone(sample: Sample, access: Access, member: Member | None) -> Dec
     return line
 
 
-def _reserve(sample: Sample, access: Access, member: Member | None) -> int:
-    """Put the sample first in the queue of the person, and return the id of the assignment that does so. Whether they
-    have decided it already is nobody's to know."""
+def _reserve(sample: Sample, access: Access, member: Member | None) -> AssignedSample:
+    """Put the sample first in the queue of the person. Whether they have decided it already is nobody's to know."""
     asked = AssignedSample.objects.filter(sample=sample, member=member, assignment__second_opinion=True).first()
     if asked is not None:
-        return asked.assignment_id
+        asked.sample, asked.member = sample, member
+        return asked
     AssignedSample.objects.filter(sample=sample, member=member).delete()
     assignment = Assignment.objects.create(project=access.project, created_by=access.user, second_opinion=True)
-    AssignedSample.objects.create(assignment=assignment, sample=sample, member=member)
+    asked = AssignedSample.objects.create(assignment=assignment, sample=sample, member=member)
     if member is not None:
         Sample.objects.filter(pk=sample.pk).update(assigned=True)
-    return assignment.pk
+    return asked

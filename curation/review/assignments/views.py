@@ -9,15 +9,17 @@ from django.urls import reverse
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MAX_SAMPLES, AssignmentList, MemberShare, assign, check_until, parts_of
+from curation.review.assignments.assign import MAX_SAMPLES, MemberShare, assign, assignments_of, check_until, parts_of
+from curation.review.assignments.schemas import WorkloadOut
 from curation.review.assignments.second_opinion import ask_second_opinion
-from curation.review.assignments.workload import Workload, check_target, set_target, workloads
+from curation.review.assignments.workload import check_target, set_target, workloads
 from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleStatus
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
+from curation.web.lists.filters import ListParams
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
@@ -49,7 +51,7 @@ class AssignForm(ProblemForm):
     )
     shared = forms.BooleanField(required=False, label="Offer them to everybody else too, after these people")
 
-    def __init__(self, people: list[Workload], *args: Any, **options: Any) -> None:
+    def __init__(self, people: list[WorkloadOut], *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._people = people
         for n, row in enumerate(people):
@@ -114,13 +116,13 @@ def _page(
     access: Access,
     form: AssignForm,
     wanted: SampleFilter,
-    people: list[Workload],
+    people: list[WorkloadOut],
     target: "TargetForm | None" = None,
 ) -> HttpResponse:
     """`target` is a target that was refused."""
     slug = access.project.slug
-    params = AssignmentList.from_query(request.GET, ignore={"query"})
-    page = params.rows(access)
+    params = ListParams.from_query(request.GET, ignore={"query"})
+    page = params.page(assignments_of(access))
     parts_by = parts_of(page.rows)
     undecided = Sample.objects.of(access.project).filter(status=SampleStatus.PENDING)
     context = {
@@ -164,8 +166,12 @@ def target_set(request: HttpRequest, access: Access) -> HttpResponse:
 
 @project_page(Scope.REVIEW, "POST")
 def sample_second_opinion(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    done = ask_second_opinion(access=access, sample_id=pk, username=request.POST.get("username", ""))
-    messages.success(request, f"Asked for a second opinion on sample {pk}: {done.username or 'anybody'}.")
+    username = request.POST.get("username", "")
+    ask_second_opinion(access=access, sample_id=pk, username=username)
+    messages.success(
+        request,
+        f"Asked for a second opinion on sample {pk}: {username or 'anybody'}.",
+    )
     return _back(request, access, pk)
 
 

@@ -1,7 +1,6 @@
 """Each person's decisions, pace and target, and the remaining work."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -11,6 +10,7 @@ from curation.assignments.models import REVIEWING, AssignedSample, Target
 from curation.projects.access import Access
 from curation.projects.models import Member, Project, Scope
 from curation.review.assignments.assign import member_who_reviews
+from curation.review.assignments.schemas import WorkloadOut
 from curation.review.models import DECIDING, Decision
 from curation.review.queue.reserved import not_decided
 from curation.review.queue.take import pace_of, start_of_day
@@ -23,41 +23,7 @@ from curation.web.refusals import all_checks
 MAX_TARGET = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """`today` and `total` are samples that the person decided, the present day (UTC) and ever; `pace` is the median of
-    their last decisions in seconds a sample. `assigned` samples count until their assignment ends or is withdrawn;
-    `left` of them the person has not decided."""
-
-    username: str
-    role: str
-    per_day: int | None
-    target: int | None
-    today: int
-    total: int
-    pace: float | None
-    assigned: int
-    left: int
-
-    @property
-    def left_today(self) -> int | None:
-        return None if self.per_day is None else max(self.per_day - self.today, 0)
-
-    @property
-    def left_in_all(self) -> int | None:
-        return None if self.target is None else max(self.target - self.total, 0)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """The time for the remaining assigned samples at the present pace."""
-        return None if self.pace is None or not self.left else self.left * self.pace
-
-    @property
-    def hours_left(self) -> float | None:
-        return None if self.seconds_left is None else round(self.seconds_left / 3600, 1)
-
-
-def workloads(access: Access) -> list[Workload]:
+def workloads(access: Access) -> list[WorkloadOut]:
     """Members with the right to review, by name; for a reviewer only themselves."""
     members = Member.objects.listed(access.project).filter(role__in=REVIEWING).select_related("target")
     if not access.may(Scope.RUN):
@@ -70,7 +36,7 @@ def workloads(access: Access) -> list[Workload]:
     ]
 
 
-def set_target(*, access: Access, username: str, per_day: int | None, total: int | None) -> Workload:
+def set_target(*, access: Access, username: str, per_day: int | None, total: int | None) -> WorkloadOut:
     """Ask a person for so many samples, a day or in all; None and None ask for nothing."""
     access.require(Scope.RUN)
     member = check_target(access.project, username=username, per_day=per_day, total=total)
@@ -95,9 +61,9 @@ def check_target(project: Project, *, username: str, per_day: int | None = None,
     return member
 
 
-def _workload(project: Project, member: Member, today: int, total: int, assigned: int, left: int) -> Workload:
+def _workload(project: Project, member: Member, today: int, total: int, assigned: int, left: int) -> WorkloadOut:
     target = getattr(member, "target", None)
-    return Workload(
+    return WorkloadOut(
         username=member.user.get_username(),
         role=member.get_role_display(),
         per_day=target.per_day if target else None,

@@ -1,21 +1,31 @@
+from typing import Annotated
+
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query, Router, Schema
+from pydantic import Field
 
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
-from curation.review.bulk.decide import BulkDecisionRow, decide_matching, decide_selected
+from curation.review.bulk.decide import BulkRow, decide_matching, decide_selected
 from curation.review.bulk.undo import BatchList, undo_bulk
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number
 from curation.web.problems import FieldError, Invalid
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["review"])
 
 
-@router.post("/samples/bulk", response=s.BulkOut, summary="One decision on many samples")
+class BulkOut(Schema):
+    batch: str = Field(examples=["5f0c…"])
+    action: str = Field(examples=["approve"])
+    changed: int = Field(examples=[2])
+    data: list[BulkRow]
+
+
+@router.post("/samples/bulk", response=BulkOut, summary="One decision on many samples")
 def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
     """Up to 500 `ids`, answered per row; or with `project`, `filter` and `count` up to 50,000 matches."""
     if body.filter is None:
@@ -36,10 +46,14 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
     return {"batch": done.batch, "action": done.action, "changed": done.changed, "data": rows}
 
 
-@router.post("/samples/bulk/undo", response=s.BulkUndoneOut, summary="Undo a bulk decision")
+@router.post(
+    "/samples/bulk/undo",
+    response=answer("BulkUndoneOut", restored=Annotated[int, Field(examples=[2])], kept=list[BulkRow]),
+    summary="Undo a bulk decision",
+)
 def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
     done = undo_bulk(access=enter(request, body.project, Scope.REVIEW), batch=body.batch)
-    kept = [BulkDecisionRow(str(pk), refusal=reason) for pk, reason in done.kept]
+    kept = [BulkRow(str(pk), error=reason) for pk, reason in done.kept]
     return {"restored": done.restored, "kept": kept}
 
 

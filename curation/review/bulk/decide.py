@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
+from pydantic import Field
 
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
@@ -30,6 +31,7 @@ from curation.samples.models import LEAKS, Sample, SampleStatus
 from curation.samples.texts import scan_texts
 from curation.web.ids import id_number
 from curation.web.problems import Conflict, FieldError, Invalid
+from curation.web.schemas import computed, out
 from curation.web.text.figures import counted
 
 CHUNK = 1_000
@@ -37,18 +39,17 @@ MAX_SELECTED = 500
 MAX_MATCHING = 50_000
 
 
-@dataclass(frozen=True, slots=True)
-class BulkDecisionRow:
-    """One sample's new status and version, or why it was not changed."""
+# One sample's new status and version, or why it was not changed.
+@out
+class BulkRow:
+    id: str = Field(examples=["4711"])
+    status: str | None = Field(default=None, examples=["approved"])
+    version: int | None = Field(default=None, examples=[2])
+    error: str | None = Field(default=None, examples=[None])
 
-    sample_id: str
-    status: str = ""
-    version: int = 0
-    refusal: str = ""
-
-    @property
+    @computed(examples=[True])
     def ok(self) -> bool:
-        return not self.refusal
+        return self.error is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ class BulkDone:
     batch: str
     action: str
     changed: int
-    rows: tuple[BulkDecisionRow, ...]
-    refused: tuple[BulkDecisionRow, ...]
+    rows: tuple[BulkRow, ...]
+    refused: tuple[BulkRow, ...]
     unchanged: int
 
 
@@ -74,12 +75,9 @@ def decide_selected(
     batch = secrets.token_hex(12)
     known = {given: pk for given in ids if (pk := id_number(given)) is not None}
     with transaction.atomic():
-        done = {
-            row.sample_id: row for row in decide_chunk(access, action, list(known.values()), batch, reason, comment)
-        }
+        done = {row.id: row for row in decide_chunk(access, action, list(known.values()), batch, reason, comment)}
         rows = tuple(
-            done.get(str(known.get(given))) or BulkDecisionRow(given, refusal="There is no such sample.")
-            for given in ids
+            done.get(str(known.get(given))) or BulkRow(given, error="There is no such sample.") for given in ids
         )
         return _finish(access, batch, action, rows, said=f"{reason}\n{comment}", keep_rows=True)
 
@@ -107,7 +105,7 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
         )
     ids = list(matching.order_by("id").values_list("id", flat=True))
     batch = secrets.token_hex(12)
-    rows: list[BulkDecisionRow] = []
+    rows: list[BulkRow] = []
     for start in range(0, len(ids), CHUNK):
         with transaction.atomic():
             rows += decide_chunk(access, action, ids[start : start + CHUNK], batch, reason, "", query=wanted.to_query())
@@ -117,7 +115,7 @@ def decide_matching(*, access: Access, action: str, wanted: SampleFilter, expect
 
 def decide_chunk(
     access: Access, action: str, ids: list[int], batch: str, reason: str, comment: str, *, query: str = ""
-) -> list[BulkDecisionRow]:
+) -> list[BulkRow]:
     """Lock, log and change one chunk, in a transaction. Samples in review by others, with that status already, or
     to be approved without an answer to a required question, are refused."""
     samples = list(Sample.objects.of(access.project).filter(pk__in=ids).order_by("id").select_for_update(of=("self",)))
@@ -128,21 +126,17 @@ def decide_chunk(
     )
     status = STATUS_AFTER[action]
     missing = unanswered(access.project, samples, [access.user]) if action == Action.APPROVE else {}
-    rows, changing = list[BulkDecisionRow](), list[Sample]()
+    rows, changing = list[BulkRow](), list[Sample]()
     for sample in samples:
         if sample.pk in leased:
-            rows.append(BulkDecisionRow(str(sample.pk), refusal=f"The sample is in review by {leased[sample.pk]}."))
+            rows.append(BulkRow(str(sample.pk), error=f"The sample is in review by {leased[sample.pk]}."))
         elif sample.status == status:
-            rows.append(
-                BulkDecisionRow(str(sample.pk), refusal=f"The sample is already {sample.get_status_display().lower()}.")
-            )
+            rows.append(BulkRow(str(sample.pk), error=f"The sample is already {sample.get_status_display().lower()}."))
         elif sample.pk in missing:
-            rows.append(
-                BulkDecisionRow(str(sample.pk), refusal=f"You have not answered: {titles(missing[sample.pk])}.")
-            )
+            rows.append(BulkRow(str(sample.pk), error=f"You have not answered: {titles(missing[sample.pk])}."))
         else:
             changing.append(sample)
-            rows.append(BulkDecisionRow(str(sample.pk), status, sample.version + 1))
+            rows.append(BulkRow(str(sample.pk), status, sample.version + 1))
     lines = [log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing]
     values = {"project": access.project, "reviewer": access.user, "action": action, "reason": reason, "query": query}
     row, _ = Batch.objects.get_or_create(key=batch, defaults=values)
@@ -173,7 +167,7 @@ def decide_chunk(
 
 
 def _enter_opinions(
-    lines: list[Decision], access: Access, rows: list[BulkDecisionRow]
+    lines: list[Decision], access: Access, rows: list[BulkRow]
 ) -> tuple[list[Decision], dict[int, dict[str, object]]]:
     """Return the accepted lines, and further changes to samples that several people decide. `rows` then name the
     samples that wait for others, and the reasons of refused lines."""
@@ -181,20 +175,20 @@ def _enter_opinions(
     entered, fields, places = (
         list[Decision](),
         dict[int, dict[str, object]](),
-        {row.sample_id: n for n, row in enumerate(rows)},
+        {row.id: n for n, row in enumerate(rows)},
     )
     for line in lines:
         sample = line.sample
         try:
             found = enter_opinion(line, access, review)
         except Conflict as problem:
-            rows[places[str(sample.pk)]] = BulkDecisionRow(str(sample.pk), refusal=problem.detail)
+            rows[places[str(sample.pk)]] = BulkRow(str(sample.pk), error=problem.detail)
             continue
         entered.append(line)
         if found:
             fields[sample.pk] = found
         if not line.settles:
-            rows[places[str(sample.pk)]] = BulkDecisionRow(str(sample.pk), sample.status, sample.version)
+            rows[places[str(sample.pk)]] = BulkRow(str(sample.pk), sample.status, sample.version)
     return entered, fields
 
 
@@ -202,13 +196,13 @@ def _finish(
     access: Access,
     batch: str,
     action: str,
-    rows: tuple[BulkDecisionRow, ...],
+    rows: tuple[BulkRow, ...],
     *,
     said: str,
     keep_rows: bool,
     query: str = "",
 ) -> BulkDone:
-    refused = tuple(row for row in rows if row.refusal)
+    refused = tuple(row for row in rows if row.error)
     changed = len(rows) - len(refused)
     access.record(f"sample.bulk_{action}", batch, {"changed": changed, "refused": len(refused), "query": query})
     link = reverse("batch-list", args=[access.project.slug])

@@ -51,7 +51,7 @@ def _summary(done: BulkDone) -> str:
     text = f"{done.changed:,} {DONE[done.action]}."
     if done.refused:
         first = done.refused[0]
-        text += f" {done.unchanged:,} unchanged; sample {first.sample_id}: {first.refusal}"
+        text += f" {done.unchanged:,} unchanged; sample {first.id}: {first.error}"
     return text
 
 

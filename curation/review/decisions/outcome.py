@@ -151,7 +151,7 @@ def standing_approvals(ids: Sequence[int], *, rejections: bool = False) -> dict[
     of = Decision.objects.filter(sample_id__in=IdList(ids))
     rows = of.standing(Action.APPROVE, Action.REJECT) if rejections else of.standing_approvals()
     found = rows.values_list("sample_id", *Approval._fields[:-1], "reviewer__username")
-    return {sample_id: Approval(*columns) for sample_id, *columns in found}
+    return {row[0]: Approval._make(row[1:]) for row in found}
 
 
 def deciders_of(approvals: Mapping[int, Approval]) -> dict[int, list[Decider]]:

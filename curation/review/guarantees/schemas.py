@@ -82,7 +82,9 @@ class NoiseOut(Out):
 
     samples: int = Field(examples=[40])
     disagreed: int = Field(examples=[3])
-    rate: float = Field(examples=[0.039], description="Share of its looks that each gets wrong.")
+    rate: float | None = Field(
+        examples=[0.039], description="Share of its looks that each gets wrong; null without samples."
+    )
     at_least: float = Field(
         examples=[0.011], description="The part of `rate` that is proven. No smaller α can be promised."
     )

@@ -31,18 +31,10 @@ from curation.web.schema_form import SchemaForm
 SHOWN = 20
 
 
-class AuditForm(SchemaForm[AuditIn]):
-    schema = AuditIn
-
-
-class ApproveForm(SchemaForm[GuaranteeIn]):
-    schema = GuaranteeIn
-
-
 @project_page(Scope.RUN, "GET", "POST")
 def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
     """The audit of `?audit=`, else the newest, and the form that draws another."""
-    form = AuditForm(request.POST or None)
+    form = SchemaForm[AuditIn](request.POST or None)
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
             audit = audits.create(access, form.body())
@@ -65,7 +57,7 @@ def guarantee_page(request: HttpRequest, access: Access) -> HttpResponse:
 
 @project_page(Scope.RUN, "POST")
 def audit_approve(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
-    form = ApproveForm(request.POST)
+    form = SchemaForm[GuaranteeIn](request.POST)
     if not form.is_valid():
         raise Invalid.fields([FieldError(name, " ".join(map(str, errors))) for name, errors in form.errors.items()])
     guarantee = approve_unseen(access, audits.one(access, pk), keep_alive=form.body().keep_alive)
@@ -108,7 +100,7 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
         "may_approve": level is not None and not any(row.withdrawn_at is None for row in rows),
         "may_extend": audit.drawn < audit.size * (1 + audit.extensions),
         "several": several_audits(audit),
-        "approve_form": ApproveForm(),
+        "approve_form": SchemaForm[GuaranteeIn](),
     }
 
 

@@ -75,7 +75,7 @@ def take_over(run: Run, access: Access | None, carried: Carried) -> dict[str, in
     for (action, reviewers), ids in carried.items():
         comment = f"The file names {', '.join(reviewers)}." if reviewers else ""
         decided = decide_chunk(access, action, ids, batch, f"Import {run.pk}: the decision in the file", comment)
-        counts[STATUS_AFTER[action]] += sum(not row.refusal for row in decided)
+        counts[STATUS_AFTER[action]] += sum(not row.error for row in decided)
     if carried:
         access.record("sample.import_decisions", batch, {**counts, "run": run.pk})
     return counts

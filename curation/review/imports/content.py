@@ -80,6 +80,8 @@ def read_imported_row(
         raise RowRefused("nothing comes before the answer")
     if content.tail:
         account.count("messages after the answer", IGNORED)
+    if len(session.endings) > len({ending.side for ending in session.endings}):
+        account.count("(other answers)", "ignored: a sample has the first answer of each side")
     reviewers = _names(metadata.get("reviewers", [])) if is_own else ()
     instance_id = session.origin.instance_id or scenario
     return ImportedRow(

@@ -27,24 +27,16 @@ class Completed:
     row: ImportedRow
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """`rows` are still to be written. `taken_back` is the number of samples that were deleted, because their completion
-    turned out to be the other side of a row."""
-
-    rows: list[ImportedRow]
-    completed: list[Completed]
-    taken_back: int
-
-
-def pair_rows(run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch: str) -> Paired:
+def pair_rows(
+    run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch: str
+) -> tuple[list[ImportedRow], list[Completed], int]:
     """Pair the labelled rows with the same history. `keys` are the fingerprints of the rows' histories (`write`)."""
     waiting: dict[str, dict[bool, list[ImportedRow]]] = defaultdict(lambda: {True: [], False: []})
     for row, key in zip(rows, keys, strict=True):
         if row.content.label is not None:
             waiting[key][row.content.label].append(row)
     if not waiting:
-        return Paired(list(rows), [], 0)
+        return list(rows), [], 0
     replaced: dict[int, ImportedRow | None] = {}
     completed: list[Completed] = []
     taken_back: list[Duel] = []
@@ -65,7 +57,7 @@ def pair_rows(run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch:
             replaced[good.offset], replaced[bad.offset] = _with_other(good, _said(bad)), None
     found = (replaced.get(row.offset, row) for row in rows)
     _take_back(run, taken_back)
-    return Paired([row for row in found if row is not None], completed, len(taken_back))
+    return [row for row in found if row is not None], completed, len(taken_back)
 
 
 def _written(run: Run, keys: list[str], batch: str) -> dict[str, list[Duel]]:

@@ -28,7 +28,8 @@ from curation.review.imports.carried import Carried, DecidingKind, deciding_pers
 from curation.review.imports.content import Trained
 from curation.review.models import Action
 from curation.runs.models import Run
-from curation.trajectories.imported.save import SavedSessions, save_sessions
+from curation.trajectories.imported.save import save_sessions
+from curation.trajectories.models import Trajectory
 from judging.messages import message_text
 
 
@@ -112,8 +113,8 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
         options = self.read_options(target.run.params.get("options", {}), target.run.project)
         saved = save_sessions(target.run, target.source, sessions, unmarked=options.trained == "all")
         return {
-            "trajectories": len(saved.new),
-            "duplicates": saved.known,
+            "trajectories": len(saved),
+            "duplicates": len(sessions) - len(saved),
             "without_trajectory": sum(entry.without_trajectory for entry in entries),
             "unreadable": sum(len(entry.unreadable) for entry in entries),
             **take_over(target.run, deciding_person(target.run), _decisions(saved)),
@@ -141,10 +142,10 @@ def _recognised(row: SourceRow) -> DocumentReading | None:
     return row.document.reading
 
 
-def _decisions(saved: SavedSessions) -> Carried:
+def _decisions(saved: Sequence[tuple[AgentSession, Trajectory]]) -> Carried:
     """Return the samples of sessions with a label. An outcome is no decision of a person."""
     alike: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
-    for session, row in saved.new:
+    for session, row in saved:
         if session.label is not None and row.sample_id is not None:
             action = Action.APPROVE if session.label else Action.REJECT
             alike[action.value, ()].append(row.sample_id)

@@ -53,8 +53,10 @@ def write_samples(target: ImportTarget, given: Sequence[ImportedRow], access: Ac
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=target.run.project_id)
     batch = import_batch(target.run)
-    paired = pair_rows(target.run, given, [_fingerprint(row, Side.CHALLENGER) for row in given], batch)
-    rows = _without_known_halves(target, paired.rows)
+    unwritten, completed, taken_back = pair_rows(
+        target.run, given, [_fingerprint(row, Side.CHALLENGER) for row in given], batch
+    )
+    rows = _without_known_halves(target, unwritten)
     answers = _Answers(target)
     prompts = _write_prompts(target, rows)
     answers.read(prompts)
@@ -64,13 +66,13 @@ def write_samples(target: ImportTarget, given: Sequence[ImportedRow], access: Ac
     answers.save()
     new = _write_duels(target, rows, prompts, answers)
     _write_samples(target, new)
-    _complete(target, paired.completed)
+    _complete(target, completed)
     decided = take_over(target.run, access, _decisions(new))
-    back = _taken_back(paired.taken_back, decided=access is not None)
+    back = _taken_back(taken_back, decided=access is not None)
     unjudged = sum(row.content.answer is None for row in rows)
     counts = {
         "samples": len(new) + back["samples"],
-        "duplicates": len(rows) - len(new) - unjudged + len(paired.rows) - len(rows),
+        "duplicates": len(rows) - len(new) - unjudged + len(unwritten) - len(rows),
         **decided,
         "rejected": decided["rejected"] + back["rejected"],
         "pending": len(new) - sum(decided.values()) + back["pending"],

@@ -1,8 +1,8 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Query, Router, Schema, Status
+from ninja import Query, Router, Status
 from pydantic import Field
 
 from curation.labels.models import Label
@@ -14,7 +14,7 @@ from curation.samples.list.api import enter_sample
 from curation.web.http.responses import set_etag
 from curation.web.lists.filters import ListParams, Moment, Words, ids_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.schemas import Id, Out, Page, Stamp, Strict, Username
+from curation.web.schemas import Id, Out, Page, Stamp, Strict, Username, answer
 
 
 class LabelsIn(Strict):
@@ -47,14 +47,9 @@ class LabelOut(Out):
         return cls.model_validate(row).model_copy(update={"value": shown_value(access, row)})
 
 
-class LabelsOut(Schema):
-    data: list[LabelOut]
-
-
 class LabelList(ListParams):
     """Labels that the caller may see: their own, and everybody's on samples that are decided."""
 
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {
         "sample": "sample_id",
         "question": "question__name",
@@ -78,6 +73,7 @@ class LabelList(ListParams):
 
 
 router = Router(tags=["labels"])
+LABELS = answer("LabelsOut", data=list[LabelOut])
 
 
 @router.get("/projects/{slug}/labels", response=Page[LabelOut], summary="Everybody's labels")
@@ -87,7 +83,7 @@ def list_project_labels(request: HttpRequest, slug: str, params: Query[LabelList
     return params.rows(access).response(lambda row: LabelOut.of(access, row))
 
 
-@router.get("/samples/{sample_id}/labels", response=LabelsOut, summary="The current labels of a sample")
+@router.get("/samples/{sample_id}/labels", response=LABELS, summary="The current labels of a sample")
 def list_labels(request: HttpRequest, sample_id: str) -> dict[str, object]:
     """While the sample is pending, your own."""
     access, sample = enter_sample(request, sample_id, Scope.READ)
@@ -96,7 +92,7 @@ def list_labels(request: HttpRequest, sample_id: str) -> dict[str, object]:
     return {"data": [LabelOut.of(access, row) for row in rows]}
 
 
-@router.post("/samples/{sample_id}/labels", response={201: LabelsOut}, summary="Answer questions about a sample")
+@router.post("/samples/{sample_id}/labels", response={201: LABELS}, summary="Answer questions about a sample")
 def post_labels(
     request: HttpRequest, response: HttpResponse, sample_id: str, body: LabelsIn
 ) -> Status[dict[str, object]]:

@@ -1,4 +1,4 @@
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from django.db.models import Exists, OuterRef
@@ -18,7 +18,6 @@ from curation.web.text.figures import exact_money
 
 @named_list("suggestions", page="suggestion-list")
 class SuggestionList(ListParams):
-    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     lookups: ClassVar[Mapping[str, str]] = {"outcome": "outcome", "run": "run", "sample": "sample"}
 
     outcome: Annotated[Words, one_of(Suggestion.Outcome.values)] = ()

@@ -6,10 +6,9 @@ from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.projects.pages.schemas import MoveOut
 from curation.review.thresholds.pages import (
+    BinOut,
     Cells,
-    Change,
     Outlook,
-    ScoresView,
     ThresholdsQuery,
     change_view,
     precision_words,
@@ -18,22 +17,6 @@ from curation.review.thresholds.pages import (
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.schemas import Ends, Out
-
-
-class BinOut(Out):
-    """The samples with scores from `low` to below `high`; the last bin has those with 100 too."""
-
-    low: int = Field(examples=[80])
-    high: int = Field(examples=[85])
-    samples: int = Field(examples=[412], description="`GET …/samples?score_min=&score_below=&panel=` lists them.")
-    pending: int = Field(examples=[371])
-    approved: int = Field(examples=[30])
-    settled: int = Field(examples=[11], description="Rejected, or to be refined.")
-    held: int = Field(examples=[9], description="With a flag that holds a sample out of `final`.")
-    rated: int = Field(examples=[38], description="Of the others: decided, by a decision that counts.")
-    rated_approved: int = Field(examples=[29])
-    rate: float | None = Field(examples=[0.763], description="`rated_approved` / `rated`; null without a decision.")
-    interval: Ends | None = Field(examples=[[0.608, 0.870]], description="Its 95 % interval (Wilson).")
 
 
 class PrecisionOut(Out):
@@ -94,22 +77,6 @@ class ThresholdsOut(Schema):
     moves: list[MoveOut]
     version: int = Field(description="The project's; send it as `If-Match` with the change.")
 
-    @staticmethod
-    def of(view: ScoresView, change: Change, version: int) -> "ThresholdsOut":
-        return ThresholdsOut(
-            panel=None if view.panel is None else view.panel.digest,
-            bins=[BinOut.model_validate(one) for one in view.bins],
-            scored=view.scored,
-            unparsed=view.unparsed,
-            imported=view.imported,
-            settled=view.settled,
-            counted=view.counted,
-            saved=OutlookOut.model_validate(change.saved),
-            tried=OutlookOut.model_validate(change.tried),
-            moves=[MoveOut.model_validate(move) for move in change.preview.moves],
-            version=version,
-        )
-
 
 router = Router(tags=["review"])
 
@@ -117,7 +84,7 @@ router = Router(tags=["review"])
 @router.get(
     "/projects/{slug}/thresholds", response=ThresholdsOut, summary="Approvals by score, and the effect of other edges"
 )
-def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuery]) -> ThresholdsOut:
+def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuery]) -> dict[str, object]:
     """With `final` and `refined` also the samples that these edges would move. Nothing is written: `PATCH
     /projects/{slug}` with `settings.thresholds` saves them. While you review blind, it opens when all samples are
     decided."""
@@ -125,4 +92,6 @@ def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuer
     project = access.project
     refuse_pending(access, Sample.objects.of(project), "the page of thresholds")
     cells = Cells.read(project, params, whole=True)
-    return ThresholdsOut.of(scores_view(project, cells), change_view(project, params, cells), project.version)
+    panel = cells.panel and cells.panel.digest
+    shown = scores_view(project, cells) | change_view(project, params, cells)
+    return {**shown, "panel": panel, "version": project.version}

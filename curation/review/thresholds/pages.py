@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from django.urls import reverse
+from ninja import Schema
 from pydantic import Field
 
 from curation.duels.score.models import ScorePanel
 from curation.duels.score.panels import counting_panel
 from curation.projects.models import Project
-from curation.projects.settings.dependents import SettingsPreview, preview_change
+from curation.projects.settings.dependents import preview_change
 from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.projects.settings.patch import Json
 from curation.review.thresholds.queries import (
@@ -25,9 +26,10 @@ from curation.review.thresholds.queries import (
 )
 from curation.samples.models import Flag, SampleStatus, flag_names
 from curation.web.lists.filters import RequestQuery, url_query
+from curation.web.schemas import computed
 from curation.web.text.figures import counted, percent
 from judging.panel.scoring import HOLDING_FLAGS
-from judging.statistics.rates import Interval, Precision, Stratum, expected_precision, wilson
+from judging.statistics.rates import Precision, Stratum, expected_precision, wilson
 
 WIDTH = 5
 BINS = 100 // WIDTH
@@ -48,40 +50,35 @@ class ThresholdsQuery(RequestQuery):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreBin:
-    """The samples with scores from `low` to below `high`, of the last bin up to 100.
+class BinOut(Schema):
+    """The samples with scores from `low` to below `high`; the last bin has those with 100 too."""
 
-    `samples`, `pending`, `approved` and `settled` (rejected, or to be refined) are all of them by status; `held` are
-    those with a flag that holds a sample out of `final`. The rate is that of the decisions that count, on samples
-    without such a flag: `rated_approved` of `rated`; None without one. `url` lists the samples.
-    """
+    low: int = Field(examples=[80])
+    high: int = Field(examples=[85])
+    samples: int = Field(examples=[412], description="`GET …/samples?score_min=&score_below=&panel=` lists them.")
+    pending: int = Field(examples=[371])
+    approved: int = Field(examples=[30])
+    settled: int = Field(examples=[11], description="Rejected, or to be refined.")
+    held: int = Field(examples=[9], description="With a flag that holds a sample out of `final`.")
+    rated: int = Field(examples=[38], description="Of the others: decided, by a decision that counts.")
+    rated_approved: int = Field(examples=[29])
+    url: str = Field(exclude=True)
+    held_url: str = Field(exclude=True)
 
-    low: int
-    high: int
-    samples: int
-    pending: int
-    approved: int
-    settled: int
-    held: int
-    rated: int
-    rated_approved: int
-    url: str
-    held_url: str
-
-    @property
+    @computed(examples=[0.763], description="`rated_approved` / `rated`; null without a decision.")
     def rate(self) -> float | None:
         return self.rated_approved / self.rated if self.rated else None
 
-    @property
-    def interval(self) -> Interval | None:
-        return wilson(self.rated_approved, self.rated) if self.rated else None
+    @computed(examples=[[0.608, 0.870]], description="Its 95 % interval (Wilson).")
+    def interval(self) -> list[float] | None:
+        found = wilson(self.rated_approved, self.rated) if self.rated else None
+        return None if found is None else [found.low, found.high]
 
     @property
     def rate_words(self) -> str:
-        if self.rate is None or self.interval is None:
+        if not self.rated:
             return "–"
-        low, high = percent(self.interval.low), percent(self.interval.high)
+        low, high = map(percent, self.interval)
         return f"{percent(self.rate)} ({low} to {high}), {self.rated_approved:,} of {self.rated:,}"
 
 
@@ -114,34 +111,11 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """The effect of other edges: the samples they move, and `final` with the saved edges and with those. `patch` is the
-    change of the settings that saves them, empty if they are the saved ones."""
-
-    saved: Outlook
-    tried: Outlook
-    preview: SettingsPreview
-    patch: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScoresView:
-    """`panel` is None before any score. `settled` are the samples that are decided, `counted` those whose decision
-    counts. `imported` have a score of no panel."""
-
-    panel: ScorePanel | None
-    bins: tuple[ScoreBin, ...]
-    scored: int
-    unparsed: int
-    imported: int
-    settled: int
-    counted: int
-
-
-@dataclass(frozen=True, slots=True)
 class Cells:
-    """Samples and decisions between `cuts`, which both views read. `panel` is the one that counts."""
+    """Samples and decisions between `cuts`, which the page and its part read. `panel` is the one that counts, None
+    before any score."""
 
+    slug: str
     panel: ScorePanel | None
     cuts: Sequence[float]
     scored: Sequence[ScoredCell]
@@ -155,89 +129,19 @@ class Cells:
         lowest = None if whole else min(edges)
         panel = counting_panel(project)
         if panel is None:
-            return cls(None, cuts, (), ())
+            return cls(project.slug, None, cuts, (), ())
         decided = decided_cells(project, cuts, every=query.decisions == "all", lowest=lowest)
-        return cls(panel, cuts, scored_cells(project, cuts, lowest=lowest), decided)
+        return cls(project.slug, panel, cuts, scored_cells(project, cuts, lowest=lowest), decided)
 
-
-def scores_view(project: Project, cells: Cells) -> ScoresView:
-    """Return the samples and decisions by score, of all cells; the edges do not matter."""
-    counts = _Counts.of(project, cells)
-    unparsed = sum(cell.n for cell in cells.scored if cell.segment is None)
-    return ScoresView(
-        panel=cells.panel,
-        bins=tuple(map(counts.bin, range(BINS))),
-        scored=sum(cell.n for cell in cells.scored) - unparsed,
-        unparsed=unparsed,
-        imported=imported_scores(project).count(),
-        settled=sum(cell.n for cell in cells.scored if cell.status != SampleStatus.PENDING),
-        counted=sum(cell.n for cell in cells.decided),
-    )
-
-
-def change_view(project: Project, query: ThresholdsQuery, cells: Cells) -> Change:
-    """Raise `Invalid` for edges that the settings refuse. Nothing is written."""
-    saved = project.settings.thresholds
-    given = {name: value for name in ("final", "refined") if (value := getattr(query, name)) is not None}
-    patch: dict[str, Json] = {name: value for name, value in given.items() if value != getattr(saved, name)}
-    preview = preview_change(project, {"thresholds": patch})
-    tried = saved.model_copy(update=given)
-    counts = _Counts.of(project, cells)
-    now = counts.outlook(saved)
-    return Change(
-        saved=now,
-        tried=counts.outlook(tried) if patch else now,
-        preview=preview,
-        patch=orjson.dumps({"thresholds": patch}).decode() if patch else "",
-    )
-
-
-def precision_words(outlook: Outlook) -> str:
-    """Return the expected share of approvals in `final`, and the number of decisions behind it."""
-    found, edge = outlook.precision, f"{outlook.edges.final:g}"
-    if not found.samples:
-        return f"No sample would be final: none without a holding flag has {edge} points or more."
-    samples = counted(found.samples, "sample")
-    if not found.decided:
-        return f"Nobody has decided any of the {samples} in final from {edge} points on, so nothing can be said."
-    low, high = percent(found.interval.low), percent(found.interval.high)
-    rests = f"The estimate rests on {counted(found.decided, 'decision')}."
-    if found.share is None:
-        return (
-            f"People would approve between {low} and {high} of the {samples} in final from {edge} points on: nobody has"
-            f" decided any of {found.unknown:,} of them, nor one with such a score. {rests}"
-        )
-    return (
-        f"People would approve about {percent(found.share)} of the {samples} in final from {edge} points on"
-        f" (95 %: {low} to {high}). {rests}"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """The cells of both reads, but for unparsed samples; `lows` are the lowest scores of their segments."""
-
-    slug: str
-    panel: ScorePanel | None
-    lows: Sequence[float]
-    cells: Sequence[ScoredCell]
-    decided: Sequence[DecidedCell]
-
-    @classmethod
-    def of(cls, project: Project, cells: Cells) -> "_Counts":
-        scored = [cell for cell in cells.scored if cell.segment is not None]
-        decided = [cell for cell in cells.decided if cell.segment is not None]
-        return cls(project.slug, cells.panel, (0.0, *cells.cuts), scored, decided)
-
-    def bin(self, number: int) -> ScoreBin:
+    def bin(self, number: int) -> BinOut:
         low, high = number * WIDTH, (number + 1) * WIDTH
         bounds = {"score_min": low} | ({"score_below": high} if number < BINS - 1 else {})
-        cells = [cell for cell in self.cells if self._bin_of(cell) == number]
+        cells = [cell for cell in self.scored if self._bin_of(cell) == number]
         rated = [cell for cell in self.decided if self._bin_of(cell) == number and not cell.flags & HOLDING]
         by_status = Counter[str]()
         for cell in cells:
             by_status[cell.status] += cell.n
-        return ScoreBin(
+        return BinOut(
             low=low,
             high=high,
             samples=by_status.total(),
@@ -252,7 +156,7 @@ class _Counts:
         )
 
     def outlook(self, edges: Edges) -> Outlook:
-        above = [cell for cell in self.cells if self._low(cell) >= edges.final]
+        above = [cell for cell in self.scored if self._low(cell) >= edges.final]
         free = [cell for cell in above if not cell.flags & HOLDING]
         rated = [cell for cell in self.decided if self._low(cell) >= edges.final and not cell.flags & HOLDING]
         strata = [
@@ -279,7 +183,8 @@ class _Counts:
         )
 
     def _low(self, cell: ScoredCell | DecidedCell) -> float:
-        return self.lows[cell.segment or 0]
+        """The lowest score of the cell's segment; below all of them for unparsed samples."""
+        return -1.0 if cell.segment is None else (0.0, *self.cuts)[cell.segment]
 
     def _bin_of(self, cell: ScoredCell | DecidedCell) -> int:
         return min(int(self._low(cell) // WIDTH), BINS - 1)
@@ -288,3 +193,55 @@ class _Counts:
         pairs = [(key, f"{value:g}" if isinstance(value, float) else str(value)) for key, value in conditions.items()]
         panel = [] if self.panel is None else [("panel", self.panel.digest)]
         return f"{reverse(name, args=[self.slug])}?{url_query([*pairs, *panel])}"
+
+
+def scores_view(project: Project, cells: Cells) -> dict[str, Any]:
+    """Return the samples and decisions by score, of all cells; the edges do not matter. `settled` are the samples that
+    are decided, `counted` those whose decision counts. `imported` have a score of no panel."""
+    unparsed = sum(cell.n for cell in cells.scored if cell.segment is None)
+    return {
+        "panel": cells.panel,
+        "bins": list(map(cells.bin, range(BINS))),
+        "scored": sum(cell.n for cell in cells.scored) - unparsed,
+        "unparsed": unparsed,
+        "imported": imported_scores(project).count(),
+        "settled": sum(cell.n for cell in cells.scored if cell.status != SampleStatus.PENDING),
+        "counted": sum(cell.n for cell in cells.decided),
+    }
+
+
+def change_view(project: Project, query: ThresholdsQuery, cells: Cells) -> dict[str, Any]:
+    """Return the effect of other edges: the samples they move, and `final` with the saved edges and with those. `patch`
+    is the change of the settings that saves them, empty if they are the saved ones. Raise `Invalid` for edges that the
+    settings refuse. Nothing is written."""
+    saved = project.settings.thresholds
+    given = {name: value for name in ("final", "refined") if (value := getattr(query, name)) is not None}
+    patch: dict[str, Json] = {name: value for name, value in given.items() if value != getattr(saved, name)}
+    now = cells.outlook(saved)
+    return {
+        "saved": now,
+        "tried": cells.outlook(saved.model_copy(update=given)) if patch else now,
+        "moves": preview_change(project, {"thresholds": patch}).moves,
+        "patch": orjson.dumps({"thresholds": patch}).decode() if patch else "",
+    }
+
+
+def precision_words(outlook: Outlook) -> str:
+    """Return the expected share of approvals in `final`, and the number of decisions behind it."""
+    found, edge = outlook.precision, f"{outlook.edges.final:g}"
+    if not found.samples:
+        return f"No sample would be final: none without a holding flag has {edge} points or more."
+    samples = counted(found.samples, "sample")
+    if not found.decided:
+        return f"Nobody has decided any of the {samples} in final from {edge} points on, so nothing can be said."
+    low, high = percent(found.interval.low), percent(found.interval.high)
+    rests = f"The estimate rests on {counted(found.decided, 'decision')}."
+    if found.share is None:
+        return (
+            f"People would approve between {low} and {high} of the {samples} in final from {edge} points on: nobody has"
+            f" decided any of {found.unknown:,} of them, nor one with such a score. {rests}"
+        )
+    return (
+        f"People would approve about {percent(found.share)} of the {samples} in final from {edge} points on"
+        f" (95 %: {low} to {high}). {rests}"
+    )

@@ -10,8 +10,8 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.thresholds.pages import (
     WIDTH,
+    BinOut,
     Cells,
-    ScoreBin,
     ThresholdsQuery,
     change_view,
     precision_words,
@@ -39,7 +39,7 @@ def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
         problem = refused
     context: dict[str, object] = {
         "change": change,
-        "words": None if change is None else (precision_words(change.saved), precision_words(change.tried)),
+        "words": None if change is None else (precision_words(change["saved"]), precision_words(change["tried"])),
         "problem": problem,
         "may_change": access.may(Scope.ADMIN),
         "blind": project.settings.review.blind,
@@ -54,8 +54,8 @@ def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
         saved = project.settings.thresholds
         context |= {
             "scores": scores,
-            "uncounted": scores.settled - scores.counted,
-            "chart": approval_chart(scores.bins),
+            "uncounted": scores["settled"] - scores["counted"],
+            "chart": approval_chart(scores["bins"]),
             "edges": [
                 (name, label, request.GET.get(name) or f"{getattr(saved, name):g}")
                 for name, label in (("refined", "Refined from"), ("final", "Final from"))
@@ -71,7 +71,7 @@ def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
     return response
 
 
-def approval_chart(bins: Sequence[ScoreBin]) -> Figure:
+def approval_chart(bins: Sequence[BinOut]) -> Figure:
     """Samples by score and status, and below them the share that people approved, with its intervals."""
     middles = [one.low + WIDTH / 2 for one in bins]
     counts = (
@@ -92,8 +92,12 @@ def approval_chart(bins: Sequence[ScoreBin]) -> Figure:
         for name, token, values in counts
     ]
     rated = [(one, one.rate, one.interval) for one in bins if one.rate is not None and one.interval is not None]
+    scores = {"range": [0, 100], "dtick": 10, "fixedrange": True}
+    if not rated:  # Plotly cannot place the scores below an axis without a point.
+        samples = axis("samples", rangemode="tozero", fixedrange=True)
+        return figure(traces, barmode="stack", xaxis=axis("score", **scores), yaxis=samples)
     rates = [rate for _, rate, _ in rated]
-    intervals = [(interval.low, interval.high) for _, _, interval in rated]
+    intervals = [tuple(interval) for _, _, interval in rated]
     traces.append(
         {
             "type": "scatter",
@@ -112,7 +116,7 @@ def approval_chart(bins: Sequence[ScoreBin]) -> Figure:
     return figure(
         traces,
         barmode="stack",
-        xaxis=axis("score", range=[0, 100], dtick=10, anchor="y2", fixedrange=True),
+        xaxis=axis("score", anchor="y2", **scores),
         yaxis=axis("samples", rangemode="tozero", domain=[0.42, 1], fixedrange=True),
         yaxis2=axis(
             "approved",

@@ -188,19 +188,12 @@ CONTEXT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAnswer:
-    """An answer on the page: where it is, and the revision that is shown, 0 for the answer as recorded."""
-
-    place: str
-    revision: int
-
-
-@dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """The texts on the page of a sample: `answers` by side from left to right, its history or session, and its
-    `remarks`, each `comment` or `note` with the id of its decision or revision."""
+    """The texts on the page of a sample: `answers` by side from left to right, each with its place and the revision
+    that is shown, 0 for the answer as recorded; its history or session; and its `remarks`, each `comment` or `note`
+    with the id of its decision or revision."""
 
-    answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
+    answers: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     transcript: History | Shown | None = None
     remarks: Collection[tuple[str, int]] = ()
 
@@ -274,12 +267,12 @@ class _Places:
             return self._in_transcript(found)
         if found.part in ("comment", "note"):
             return f"a {found.part}", anchor if (found.part, found.index) in self._shown.remarks else "", ""
-        answer = self._shown.answers.get(found.part)
-        if answer is None:
+        if found.part not in self._shown.answers:
             return found.part, "", ""
-        if answer.revision != found.index:
-            return f"{answer.place} answer before its revision", "", ""
-        return f"{answer.place} answer", anchor, ""
+        place, revision = self._shown.answers[found.part]
+        if revision != found.index:
+            return f"{place} answer before its revision", "", ""
+        return f"{place} answer", anchor, ""
 
     def _in_transcript(self, found: TextFinding) -> tuple[str, str, str]:
         key = (found.part, found.index)

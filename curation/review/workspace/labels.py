@@ -64,13 +64,6 @@ ONLY = "only"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    value: str
-    key: str
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
 class SpanView:
     """One marked part of a text; `place` is left, right, answer or a turn."""
 
@@ -85,7 +78,7 @@ class QuestionView:
     are shown."""
 
     row: Question
-    choices: list[Choice]
+    choices: list[dict[str, object]]
     key: str
     text: str
     spans: list[SpanView]
@@ -94,18 +87,11 @@ class QuestionView:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherLabel:
-    author: str
-    title: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
 class LabelPanel:
     """`places` are where spans can be, `others` the answers of other people; empty while the sample is pending."""
 
     questions: list[QuestionView]
-    others: list[OtherLabel]
+    others: list[dict[str, object]]
     places: list[str]
     may_label: bool
 
@@ -131,7 +117,11 @@ def label_panel(
     return LabelPanel(
         questions=[_view(sample, question, own.get(question.pk), seats, _keys(question, keys)) for question in asked],
         others=[
-            OtherLabel(label.author.get_username(), label.question.title, _answer(sample, label, seats))
+            {
+                "author": label.author.get_username(),
+                "title": label.question.title,
+                "answer": _answer(sample, label, seats),
+            }
             for label in labels
             if label.author_id != access.user.pk
         ],
@@ -152,7 +142,10 @@ def _view(sample: Sample, question: Question, own: Label | None, seats: Seats | 
         row=question,
         choices=[]
         if is_text
-        else [Choice(str(one), key, one in chosen) for one, key in zip(question.choices, keys, strict=True)],
+        else [
+            {"value": str(one), "key": key, "chosen": one in chosen}
+            for one, key in zip(question.choices, keys, strict=True)
+        ],
         key=keys[0] if is_text else "",
         text=value if is_text and value else "",
         spans=_spans(sample, value, seats, own.author_id) if own and is_span and value else [],

@@ -37,14 +37,6 @@ class Location:
         return wanted.words() if wanted else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Navigation:
-    """Addresses, empty where there is no sample that way."""
-
-    previous: str
-    next: str
-
-
 def wanted_of(query: str) -> SampleFilter | None:
     """Return the filter in the query of a queue, which also has an order and the view of trajectories; None without a
     query."""
@@ -86,27 +78,28 @@ def page_url(slug: str, location: Location, pk: int) -> str:
     return queue_url(slug, location.query) if location.queue else sample_url(slug, pk)
 
 
-def navigation_of(access: Access, location: Location, sample_id: int) -> Navigation:
+def navigation_of(access: Access, location: Location, sample_id: int) -> dict[str, str]:
+    """Return addresses, empty where there is no sample that way."""
     slug = access.project.slug
     if location.queue:
         return _in_queue(access, location, sample_id)
     rows = Sample.objects.of(access.project)
     before = rows.filter(id__lt=sample_id).order_by("-id").values_list("id", flat=True).first()
     after = rows.filter(id__gt=sample_id).order_by("id").values_list("id", flat=True).first()
-    return Navigation(*(sample_url(slug, pk) if pk else "" for pk in (before, after)))
+    return {name: sample_url(slug, pk) if pk else "" for name, pk in (("previous", before), ("next", after))}
 
 
-def _in_queue(access: Access, location: Location, sample_id: int) -> Navigation:
+def _in_queue(access: Access, location: Location, sample_id: int) -> dict[str, str]:
     slug, query, at = access.project.slug, location.query, location.at
     own = Decision.objects.filter(reviewer=access.user, sample__project=access.project, batch="")
     own = own.exclude(action=Action.UNDO).exclude(sample_id=sample_id)
     older = own.filter(id__lt=at) if at else own
     back = older.order_by("-id").values_list("id", "sample_id").first()
     newer = own.filter(id__gt=at).order_by("id").values_list("id", "sample_id").first() if at else None
-    return Navigation(
-        _looking_back(slug, *back, query) if back else "",
-        _looking_back(slug, *newer, query) if newer else (queue_url(slug, query) if at else ""),
-    )
+    return {
+        "previous": _looking_back(slug, *back, query) if back else "",
+        "next": _looking_back(slug, *newer, query) if newer else (queue_url(slug, query) if at else ""),
+    }
 
 
 def _looking_back(slug: str, decision_id: int, sample_id: int, query: str) -> str:
@@ -126,30 +119,24 @@ DONE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LastDone:
-    """The caller's last step in the project, which the next undo undoes. `url` is the sample's, or the list of
-    batches."""
-
-    text: str
-    url: str
-
-
-def last_done(access: Access) -> LastDone | None:
+def last_done(access: Access) -> dict[str, object] | None:
+    """The caller's last step in the project, which the next undo undoes."""
     last = last_of_all(access)
     return None if last is None else done_of(access, last)
 
 
-def done_of(access: Access, last: Decision | DecisionStep | Revision) -> LastDone:
+def done_of(access: Access, last: Decision | DecisionStep | Revision) -> dict[str, object]:
+    """A step of the caller. `url` is the sample's, or the list of batches."""
     slug = access.project.slug
     if isinstance(last, DecisionStep):
-        return LastDone(f"Sample {last.sample_id}: {last.what}", sample_url(slug, last.sample_id))
+        return {"text": f"Sample {last.sample_id}: {last.what}", "url": sample_url(slug, last.sample_id)}
     if isinstance(last, Revision):
-        return LastDone(f"Sample {last.sample_id}: revision {last.number}", sample_url(slug, last.sample_id))
+        return {"text": f"Sample {last.sample_id}: revision {last.number}", "url": sample_url(slug, last.sample_id)}
     if last.batch:
         changed = Batch.objects.filter(key=last.batch).values_list("changed", flat=True).first() or 0
-        return LastDone(f"{counted(changed, 'sample')}: {DONE[last.action]}", reverse("batch-list", args=[slug]))
+        return {"text": f"{counted(changed, 'sample')}: {DONE[last.action]}", "url": reverse("batch-list", args=[slug])}
     words = (DONE[last.action], last.preference if last.action == Action.APPROVE else "", last.reason)
-    return LastDone(
-        f"Sample {last.sample_id}: {' '.join(word for word in words if word)}", sample_url(slug, last.sample_id)
-    )
+    return {
+        "text": f"Sample {last.sample_id}: {' '.join(word for word in words if word)}",
+        "url": sample_url(slug, last.sample_id),
+    }

@@ -11,7 +11,6 @@ from curation.projects.models import Scope
 from curation.review.models import Lease
 from curation.review.queue.take import AHEAD_FROM, Order, open_count, own_open, progress_of, take_ahead, take_next
 from curation.review.workspace.navigation import (
-    LastDone,
     Location,
     in_queue,
     last_done,
@@ -50,7 +49,7 @@ def show_claim(request: HttpRequest, access: Access, url: str) -> HttpResponse:
 
 
 def show_next(
-    request: HttpRequest, access: Access, query: str, *, said: str = "", done: LastDone | None = None
+    request: HttpRequest, access: Access, query: str, *, said: str = "", done: dict[str, object] | None = None
 ) -> HttpResponse:
     """The next sample of the queue that `query` describes, or its end. A reload shows the same sample again. `done` is
     the caller's last step where the request made it."""
@@ -110,7 +109,12 @@ def show_ahead(request: HttpRequest, access: Access, query: str) -> HttpResponse
 
 
 def show_saved(
-    request: HttpRequest, access: Access, location: Location, sample: Sample, lease: Lease | None, done: LastDone
+    request: HttpRequest,
+    access: Access,
+    location: Location,
+    sample: Sample,
+    lease: Lease | None,
+    done: dict[str, object],
 ) -> HttpResponse:
     """The parts that a decision changes on the page of `sample`, which the browser had fetched ahead."""
     progress = progress_of(access)

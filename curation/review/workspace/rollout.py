@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -24,38 +23,6 @@ from curation.web.text.markup import visible, with_signs, without_colours
 from curation.web.text.transcript import Excerpt, Recorded, TerminalStep, TurnPosition
 
 MOST_ATTEMPTS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The verdict of the checker or verifier, hidden until the decision, and the agent and model that acted."""
-
-    agent: str
-    model: str
-    outcome: Outcome
-    keep: bool
-    passed: bool | None
-    output: SafeString
-    rewards: dict[str, float]
-    exception: SafeString
-    replay: ReplayState
-
-
-@dataclass(frozen=True, slots=True)
-class RolloutAttempt:
-    """This rollout, or one of its scenario that was made after the decision that it needs a new one. `hidden`: its
-    sample is pending, and the reader reviews blind."""
-
-    row: Trajectory
-    hidden: bool
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome(self.row.outcome)
-
-    @property
-    def score(self) -> float | None:
-        return self.row.sample.score if self.row.sample else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +51,8 @@ class RolloutView:
     steps: int
     session: Excerpt[TerminalStep] | Excerpt[Exchange]
     siblings: Siblings
-    checked: Checked | None
-    attempts: list[RolloutAttempt]
+    checked: dict[str, object] | None
+    attempts: list[dict[str, object]]
     run_again: bool
 
     @property
@@ -137,17 +104,25 @@ def _view_url(access: Access, sample: Sample, view: str) -> str:
     return f"{reverse('sample-sibling', args=[access.project.slug, sample.pk])}?view={view}"
 
 
-def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[RolloutAttempt]:
+def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[dict[str, object]]:
     """Return the trajectory and those that were made of its scenario since the first decision that it needs a new
     rollout; none without such ones."""
     asked = Decision.objects.filter(sample=sample, action=Action.REFINE).not_undone().order_by("id").first()
     if asked is None:
         return []
     since = Trajectory.objects.siblings_of(row).filter(created_at__gt=asked.created_at).select_related("sample")
-    newer = [RolloutAttempt(one, one.sample is not None and hides(access, one.sample)) for one in since[:MOST_ATTEMPTS]]
-    look_at(access, [one.row.sample_id for one in newer])
+    newer = list(since[:MOST_ATTEMPTS])
+    look_at(access, [one.sample_id for one in newer])
     row.sample = sample
-    return [RolloutAttempt(row, False), *newer] if newer else []
+    return [
+        {
+            "row": one,
+            "hidden": one is not row and one.sample is not None and hides(access, one.sample),
+            "outcome": Outcome(one.outcome),
+            "score": one.sample.score if one.sample else None,
+        }
+        for one in ([row, *newer] if newer else [])
+    ]
 
 
 def roll_out_again(access: Access, sample: Sample) -> Run:
@@ -177,15 +152,15 @@ def sibling_of(
     return found
 
 
-def _checked(row: Trajectory) -> Checked:
-    return Checked(
-        agent=with_signs(row.agent),
-        model=row.model,
-        outcome=Outcome(row.outcome),
-        keep=row.keep,
-        passed=row.checker_passed,
-        output=visible(without_colours(row.text.checker_output).rstrip()),
-        rewards=row.rewards,
-        exception=visible(row.exception),
-        replay=ReplayState(row.replay),
-    )
+def _checked(row: Trajectory) -> dict[str, object]:
+    return {
+        "agent": with_signs(row.agent),
+        "model": row.model,
+        "outcome": Outcome(row.outcome),
+        "keep": row.keep,
+        "passed": row.checker_passed,
+        "output": visible(without_colours(row.text.checker_output).rstrip()),
+        "rewards": row.rewards,
+        "exception": visible(row.exception),
+        "replay": ReplayState(row.replay),
+    }

@@ -13,7 +13,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import judge_views
 from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
-from curation.duels.score.shown import ImportedOut, imported
+from curation.duels.score.shown import imported
 from curation.labels.models import Question
 from curation.projects.access import Access
 from curation.projects.models import Member, Scope
@@ -32,7 +32,6 @@ from curation.review.workspace.detail import (
     Detail,
     Facts,
     FindingView,
-    ShownAnswer,
     ShownTexts,
     detail_of,
     findings_shown,
@@ -41,7 +40,7 @@ from curation.review.workspace.detail import (
 )
 from curation.review.workspace.diff import diff_html, word_diff
 from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
-from curation.review.workspace.navigation import DONE, LastDone, Location, Navigation, last_done, navigation_of
+from curation.review.workspace.navigation import DONE, Location, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names, source_url
 from curation.web.text.markup import Form, Spans, answer_form, markdown_html, marked, part_html, visible
@@ -79,30 +78,6 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionView:
-    """A line of the log. `pick` is the picked side as the page names it, or a draw."""
-
-    row: Decision
-    pick: str
-    reason: SafeString
-    comment: SafeString
-    waits_for_others: bool
-
-    @property
-    def done(self) -> str:
-        """The action of its reviewer: `approved`."""
-        return DONE[self.row.action]
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionScore:
-    """A score of a revision. `before` is its parent's score against the king by the same panel, if there is one."""
-
-    row: TextScore
-    before: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class RevisionView:
     """One step of the story. `draft` is the model's suggestion that it was saved from, if any."""
 
@@ -111,33 +86,12 @@ class RevisionView:
     note: SafeString
     diff: SafeString
     may_rejudge: bool
-    scores: list[RevisionScore]
+    scores: list[dict[str, object]]
     draft: Suggestion | None
 
     @property
     def edited(self) -> bool:
         return self.draft is not None and self.draft.text != self.row.text
-
-
-@dataclass(frozen=True, slots=True)
-class Revealed:
-    """Facts that are hidden while blind."""
-
-    duel_id: int
-    score: Score | None
-    imported: ImportedOut | None
-    judges: list[dict[str, Any]]
-    metrics: list[tuple[str, float]]
-    revisions: list[RevisionView]
-    revised: list[AnswerDetail]
-
-
-@dataclass(frozen=True, slots=True)
-class AskedFor:
-    """A request for a second opinion; `whom` is a username or `anybody`."""
-
-    assignment: int
-    whom: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,31 +109,31 @@ class Workspace:
     history: Excerpt[TranscriptTurn] | None
     tools: SafeString | None
     rollout: RolloutView | None
-    revealed: Revealed | None
+    revealed: dict[str, object] | None
     flags: list[str]
     findings: list[FindingView]
     source_url: str | None
-    decisions: Sequence[DecisionView]
+    decisions: Sequence[dict[str, Any]]
     attention: Sequence[Decision]
     rubric: tuple[Dimension, ...]
     guidelines: SafeString
     reasons: list[tuple[str, str]]
     progress: ReviewProgress | None
-    navigation: Navigation
+    navigation: dict[str, str]
     draft: Draft | None
     preference: str
-    done: LastDone | None
+    done: dict[str, object] | None
     labels: LabelPanel | None
     skipped_before: bool = False
     notice: str = ""
     may_adjudicate: bool = False
     colleagues: Sequence[str] = ()
-    asked: Sequence[AskedFor] = ()
+    asked: Sequence[dict[str, object]] = ()
 
     @property
     def waiting(self) -> Decision | None:
         """The caller's decision, if it waits for those of others."""
-        return next((view.row for view in self.decisions if view.waits_for_others), None)
+        return next((view["row"] for view in self.decisions if view["waits_for_others"]), None)
 
     @property
     def waiting_words(self) -> str:
@@ -230,7 +184,7 @@ def workspace_of(
     lease: Lease | None = None,
     skipped_before: bool = False,
     notice: str = "",
-    done: LastDone | None = None,
+    done: dict[str, object] | None = None,
 ) -> Workspace:
     """Read it all, with about a dozen queries by index. `lease` is the one that the page keeps, if any. `done` is the
     caller's last step where the request made it.
@@ -257,8 +211,7 @@ def workspace_of(
     revisions = _revisions(sample, access) if found and not blind else []
     shown = ShownTexts(
         answers={
-            SIDES[answer.side]: ShownAnswer(place, answer.revision.pk if answer.revision else 0)
-            for place, _, answer in answers
+            SIDES[answer.side]: (place, answer.revision.pk if answer.revision else 0) for place, _, answer in answers
         },
         transcript=rollout.transcript if rollout else history,
         remarks={("comment", row.pk) for row in decisions} | {("note", row.pk) for row in revisions},
@@ -284,13 +237,14 @@ def workspace_of(
         findings=findings,
         source_url=source_url(sample.source, found.duel.prompt.row_offset) if found else None,
         decisions=[
-            DecisionView(
-                row,
-                _picked(row.pick, found),
-                _remark(findings, "comment", row.pk, row.reason),
-                _remark(findings, "comment", row.pk, row.comment),
-                row.reviewer_id == access.user.pk and is_waiting(row, sample),
-            )
+            {
+                "row": row,
+                "done": DONE[row.action],
+                "pick": _picked(row.pick, found),
+                "reason": _remark(findings, "comment", row.pk, row.reason),
+                "comment": _remark(findings, "comment", row.pk, row.comment),
+                "waits_for_others": row.reviewer_id == access.user.pk and is_waiting(row, sample),
+            }
             for row in decisions
         ],
         attention=[
@@ -325,7 +279,7 @@ def colleagues_of(access: Access, sample: Sample) -> list[str]:
     return list(members.values_list("user__username", flat=True)[:500])
 
 
-def requests_of(access: Access, sample: Sample) -> list[AskedFor]:
+def requests_of(access: Access, sample: Sample) -> list[dict[str, object]]:
     """The requests for a second opinion on the sample that the caller may withdraw. One that counts has left its mark
     on the sample, so the page of another costs no query."""
     if not sample.opinions:
@@ -334,7 +288,7 @@ def requests_of(access: Access, sample: Sample) -> list[AskedFor]:
     if not access.may(Scope.RUN):
         rows = rows.filter(assignment__created_by=access.user)
     shown = rows.order_by("assignment_id").values_list("assignment_id", "member__user__username")
-    return [AskedFor(pk, username or "anybody") for pk, username in shown]
+    return [{"assignment": pk, "whom": username or "anybody"} for pk, username in shown]
 
 
 def answers_shown(
@@ -407,7 +361,9 @@ def _revisions(sample: Sample, access: Access) -> list[Revision]:
     return list(rows.prefetch_related("text_scores")[:20])
 
 
-def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView], words: Words) -> Revealed:
+def _revealed(
+    found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView], words: Words
+) -> dict[str, object]:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
     revisions: list[RevisionView] = []
     against_king = _against_king(found.duel, rows)
@@ -416,8 +372,11 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
         diff = diff_html(word_diff(row.parent.text if row.parent else side.text, row.text), show="both")
         note = _remark(findings, "note", row.pk, row.note)
         before = against_king.get(row.parent_id, {}) if row.of == Pick.CHALLENGER else {}
-        scores = [
-            RevisionScore(score, before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None)
+        scores: list[dict[str, object]] = [
+            {
+                "row": score,
+                "before": before.get(score.panel["digest"]) if score.against == TextScore.Against.KING else None,
+            }
             for score in row.text_scores.all()
         ]
         draft = getattr(row, "suggestion", None)
@@ -427,7 +386,15 @@ def _revealed(found: Detail, rows: Sequence[Revision], findings: Sequence[Findin
     revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]
     made_by = Verdict.objects.filter(pk__in=score.verdicts) if score is not None else Verdict.objects.none()
     judges = judge_views(found.duel, made_by.order_by("judge", "pk"), words)
-    return Revealed(found.duel.pk, score, imported(found.duel), judges, metrics, revisions, revised)
+    return {
+        "duel_id": found.duel.pk,
+        "score": score,
+        "imported": imported(found.duel),
+        "judges": judges,
+        "metrics": metrics,
+        "revisions": revisions,
+        "revised": revised,
+    }
 
 
 def _against_king(duel: Duel, rows: Sequence[Revision]) -> dict[int | None, dict[str, float]]:

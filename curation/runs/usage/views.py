@@ -1,6 +1,5 @@
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,28 +20,13 @@ from curation.web.text.figures import counted, money
 PERIODS = (7, 30, 90)
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
-    """Figures and the lists of calls behind them."""
-
-    usage: UsageFigures
-    calls_url: str
-    answered_url: str
-    failed_url: str
-    unknown_url: str
-
-    @property
-    def day(self) -> datetime:
-        return self.usage.since
-
-
 @project_page(Scope.RUN, "GET")
 def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse:
     params = UsageQuery.from_query(request.GET)
     endpoint = endpoint_of(access.project, name)
     total, days = usage_by_day(access.project, endpoint.name, params.days)
     rows = [_row(endpoint, day) for day in days]
-    urls = {row.day.date(): row.calls_url for row in rows}
+    urls = {day.since.date(): _calls_url(endpoint, day, *ENDED) for day in days}
     last = total.until.date()
     context = {
         "endpoint": endpoint,
@@ -59,14 +43,15 @@ def model_usage(request: HttpRequest, access: Access, name: str) -> HttpResponse
     return render(request, "runs/usage/page.html", context)
 
 
-def _row(endpoint: Endpoint, usage: UsageFigures) -> UsageRow:
-    return UsageRow(
-        usage,
-        calls_url=_calls_url(endpoint, usage, *ENDED),
-        answered_url=_calls_url(endpoint, usage, "ok"),
-        failed_url=_calls_url(endpoint, usage, "error", "lost"),
-        unknown_url=_calls_url(endpoint, usage, *ENDED, cost_unknown="true"),
-    )
+def _row(endpoint: Endpoint, usage: UsageFigures) -> dict[str, object]:
+    """Figures and the lists of calls behind them."""
+    return {
+        "usage": usage,
+        "calls_url": _calls_url(endpoint, usage, *ENDED),
+        "answered_url": _calls_url(endpoint, usage, "ok"),
+        "failed_url": _calls_url(endpoint, usage, "error", "lost"),
+        "unknown_url": _calls_url(endpoint, usage, *ENDED, cost_unknown="true"),
+    }
 
 
 def _calls_url(endpoint: Endpoint, usage: UsageFigures, *statuses: str, **more: str) -> str:

@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,21 +18,14 @@ SECONDS = 2
 FRESH_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerState:
-    """`detail` contains no secrets."""
-
-    ok: bool
-    detail: str
-
-
-def check_broker() -> BrokerState:
-    """Connect without sending anything. The embedded broker is a folder, which must be writable."""
+def check_broker() -> tuple[bool, str]:
+    """Return whether the broker works, and a detail without secrets. Connects without sending anything. The embedded
+    broker is a folder, which must be writable."""
     scheme = urlsplit(settings.CELERY_BROKER_URL).scheme
     if scheme == "filesystem":
         folder = Path(str(settings.CELERY_BROKER_TRANSPORT_OPTIONS["data_folder_out"]))
         ok = folder.is_dir() and os.access(folder, os.W_OK)
-        return BrokerState(ok, "embedded" if ok else "embedded: its folder cannot be written")
+        return ok, "embedded" if ok else "embedded: its folder cannot be written"
     try:
         if scheme.startswith("redis"):  # kombu would wait for ever where a connection is accepted and never answered
             Redis.from_url(settings.CELERY_BROKER_URL, socket_connect_timeout=SECONDS, socket_timeout=SECONDS).ping()
@@ -42,8 +34,8 @@ def check_broker() -> BrokerState:
                 found.ensure_connection(max_retries=1, timeout=SECONDS, interval_start=0)
     except (KombuError, OperationalError, RedisError, OSError) as error:
         # The text of the error may contain the URL and with it a password.
-        return BrokerState(False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s")
-    return BrokerState(True, scheme)
+        return False, f"{scheme}: {type(error).__name__}, no connection within {SECONDS} s"
+    return True, scheme
 
 
 class _Known:
@@ -62,7 +54,7 @@ class _Known:
         threading.Thread(target=self._check, name="broker-check", daemon=True).start()
 
     def _check(self) -> None:
-        self.answers = check_broker().ok
+        self.answers, _ = check_broker()
 
 
 _known = _Known()

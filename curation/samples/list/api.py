@@ -13,7 +13,7 @@ from curation.samples.models import Sample, source_url
 from curation.web.database.prepared import Prepared
 from curation.web.ids import id_number
 from curation.web.problems import NotFound
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["samples"])
 router.add_router("", saved_views_router)
@@ -109,26 +109,22 @@ class SimilarOut(Schema):
     likeness: float = Field(description="Shared part of all three-word sequences of both texts, 0.3 to 1.")
 
 
-class SimilarList(Schema):
-    data: list[SimilarOut]
-    next_cursor: str | None = None
-
-
-@router.get("/samples/{sample_id}/similar", response=SimilarList, summary="List the samples most like this one")
+@router.get(
+    "/samples/{sample_id}/similar",
+    response=answer("SimilarList", data=list[SimilarOut], next_cursor=(str | None, None)),
+    summary="List the samples most like this one",
+)
 def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
     """Up to 50 of the same project, compared by their prompts' last turns and answers; the list's filter `similar`
     finds the same ones."""
     access, _ = enter_sample(request, sample_id, Scope.READ)
     rows = Sample.objects.of(access.project).for_list()
     found = similar_samples(rows, sample_id)
-    look_at_rows(access, [alike.sample for alike in found])
-    holders = in_review([alike.sample for alike in found])
+    look_at_rows(access, list(found))
+    holders = in_review(list(found))
     data = [
-        {
-            "sample": sample_out(alike.sample, access, in_review_by=holders.get(alike.sample.pk)),
-            "likeness": alike.likeness,
-        }
-        for alike in found
+        {"sample": sample_out(sample, access, in_review_by=holders.get(sample.pk)), "likeness": likeness}
+        for sample, likeness in found.items()
     ]
     return {"data": data, "next_cursor": None}
 

@@ -303,7 +303,7 @@ def _similar_clause(rows: SampleQuerySet, ids: Sequence[str]) -> Clause:
     if rows.project is None:
         raise TypeError("a filter by likeness needs rows that come from `Sample.objects.of(project)`")
     of_project = Sample.objects.of(rows.project)
-    found = {alike.sample.pk for pk in ids for alike in similar_samples(of_project, pk)}
+    found = {sample.pk for pk in ids for sample in similar_samples(of_project, pk)}
     return Clause(indexed=lambda rows: rows.filter(pk__in=found), scanned=lambda rows: rows.filter(pk__in=found))
 
 

@@ -3,7 +3,6 @@
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
-from ninja import Schema
 from pydantic import Field
 
 from curation.projects.access import Access, enter
@@ -12,7 +11,7 @@ from curation.projects.resource import Resource
 from curation.samples.models import SavedView
 from curation.web.lists.filters import find_list
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
-from curation.web.schemas import Id, Out, Strict
+from curation.web.schemas import Id, Out, Strict, answer
 
 
 class SavedViewIn(Strict):
@@ -23,11 +22,6 @@ class SavedViewIn(Strict):
 
 class SavedViewOut(SavedViewIn, Out):
     id: Id
-
-
-class SavedViewList(Schema):
-    data: list[SavedViewOut]
-    next_cursor: str | None = None
 
 
 class SavedViews(Resource[SavedView]):
@@ -68,7 +62,11 @@ saved_views = SavedViews()
 router = saved_views.router()
 
 
-@router.get("/projects/{slug}/views", response=SavedViewList, summary="List saved views")
+@router.get(
+    "/projects/{slug}/views",
+    response=answer("SavedViewList", data=list[SavedViewOut], next_cursor=(str | None, None)),
+    summary="List saved views",
+)
 def list_views(request: HttpRequest, slug: str, list: str | None = None) -> dict[str, object]:
     rows = saved_views.rows(enter(request, slug, Scope.READ))
     return {"data": [*(rows.filter(list=find_list(list).name) if list else rows)]}

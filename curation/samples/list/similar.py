@@ -8,7 +8,6 @@ instance and repository. A sample that shares no rare word and is of another rep
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from django.db import connections
 
@@ -29,16 +28,9 @@ _MATCHES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarSample:
-    """`likeness` is from `ALIKE` to 1."""
-
-    sample: Sample
-    likeness: float
-
-
-def similar_samples(rows: SampleQuerySet, sample_id: str) -> list[SimilarSample]:
-    """Return the samples among `rows` that are most like one of them, the most alike first.
+def similar_samples(rows: SampleQuerySet, sample_id: str) -> dict[Sample, float]:
+    """Return the samples among `rows` that are most like one of them, the most alike first, each with its likeness,
+    from `ALIKE` to 1.
 
     `NotFound` for a sample that is not among them.
     """
@@ -46,13 +38,13 @@ def similar_samples(rows: SampleQuerySet, sample_id: str) -> list[SimilarSample]
     text = SampleText.objects.filter(sample=sample).values_list("body", flat=True).first() or ""
     wanted = _shingles(text)
     if not wanted:
-        return []
+        return {}
     ids = _candidates(rows, sample, text)
     bodies = SampleText.objects.filter(pk__in=ids).values_list("pk", "body")
     alike = {pk: _likeness(wanted, _shingles(body)) for pk, body in bodies.iterator()}
     best = sorted((pk for pk in alike if alike[pk] >= ALIKE), key=lambda pk: (-alike[pk], pk))[:MOST]
     found = rows.in_bulk(best)
-    return [SimilarSample(found[pk], alike[pk]) for pk in best]
+    return {found[pk]: alike[pk] for pk in best}
 
 
 def _candidates(rows: SampleQuerySet, sample: Sample, text: str) -> list[int]:

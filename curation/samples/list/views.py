@@ -1,7 +1,5 @@
 """The samples list as a page, its count, its saved views, and the question before a bulk action."""
 
-from dataclasses import dataclass
-
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -32,22 +30,7 @@ AFTERWARDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BulkConfirmation:
-    """The context of `samples/_bulk_confirm.html`; its form posts `action, count` and `ids`, or `all=1` and `query`."""
-
-    slug: str
-    action: str
-    verb: str
-    tone: str
-    afterwards: str
-    count: int
-    ids: tuple[str, ...]
-    query: str
-    too_many: bool
-
-
-def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
+def confirm_bulk(access: Access, given: QueryDict) -> dict[str, object]:
     """Count the selection (`ids`) or, with `all=1`, all samples that match the filter in the same query."""
     action = given.get("action", "")
     if action not in VERBS:
@@ -65,17 +48,17 @@ def confirm_bulk(access: Access, given: QueryDict) -> BulkConfirmation:
         found = rows.filter(pk__in=[pk for pk in asked if pk is not None])
         ids = tuple(str(pk) for pk in found.order_by("id").values_list("pk", flat=True))
         count = len(ids)
-    return BulkConfirmation(
-        slug=access.project.slug,
-        action=action,
-        verb=VERBS[action],
-        tone=TONES[action],
-        afterwards=AFTERWARDS[action],
-        count=count,
-        ids=ids,
-        query=query,
-        too_many=count > MAX_MATCHING,
-    )
+    return {
+        "slug": access.project.slug,
+        "action": action,
+        "verb": VERBS[action],
+        "tone": TONES[action],
+        "afterwards": AFTERWARDS[action],
+        "count": count,
+        "ids": ids,
+        "query": query,
+        "too_many": count > MAX_MATCHING,
+    }
 
 
 @project_page(Scope.READ, "GET", refuses_query=refuse_hidden_query)
@@ -110,8 +93,8 @@ def sample_bulk_confirm(request: HttpRequest, access: Access) -> HttpResponse:
 def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """The samples most like this one, for its page."""
     found = similar_samples(Sample.objects.of(access.project), str(pk))
-    shown = [(alike, hides(access, alike.sample)) for alike in found]
-    look_at_rows(access, [alike.sample for alike in found])
+    shown = [(sample, likeness, hides(access, sample)) for sample, likeness in found.items()]
+    look_at_rows(access, list(found))
     return render(request, "samples/_similar.html", {"pk": pk, "shown": shown})
 
 

@@ -21,7 +21,7 @@ from curation.scenarios.bundles.document import (
 from curation.scenarios.bundles.rules import storage_errors
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
 from curation.web.problems import FieldError
-from sandbox.harbor.tasks import MAX_FILES, TaskFile, TaskFolder, TaskRefused, read_task
+from sandbox.harbor.task_folder import MAX_FILES, TaskFile, TaskFolder, TaskRefused, read_task
 
 FAMILY = "harbor"
 Json = dict[str, object]

@@ -16,7 +16,7 @@ from curation.scenarios.bundles.harbor import is_harbor, stored_task
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet
 from curation.web.problems import Invalid
 from sandbox.harbor.export import IMAGE, NotExported, registry, task_of
-from sandbox.harbor.tasks import CONFIG, TaskFolder
+from sandbox.harbor.task_folder import CONFIG, TaskFolder
 
 TASKS, CHUNK = "tasks", 200
 _IMAGE = re.compile(r"[A-Za-z0-9][\w./:@-]{0,254}")

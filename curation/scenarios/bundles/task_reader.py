@@ -8,7 +8,7 @@ from curation.imports.sources.open import SourceFiles
 from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.scenarios.bundles.harbor import FAMILY, TaskPart
 from curation.web.text.storable import parse_inner
-from sandbox.harbor.tasks import CONFIG, MAX_BYTES, MAX_FILES, TaskFile, TaskRefused, read_task
+from sandbox.harbor.task_folder import CONFIG, MAX_BYTES, MAX_FILES, TaskFile, TaskRefused, read_task
 from sandbox.harbor.terminal_bench import TASK as TASK_YAML
 from sandbox.harbor.terminal_bench import harbor_files
 

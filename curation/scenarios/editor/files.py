@@ -17,7 +17,7 @@ from curation.web.forms import ProblemForm
 from curation.web.http.middleware import posted_version
 from curation.web.problems import FieldError, Invalid
 from curation.web.text.markup import with_signs
-from sandbox.harbor.tasks import INSTRUCTION
+from sandbox.harbor.task_folder import INSTRUCTION
 
 
 class FileForm(ProblemForm):

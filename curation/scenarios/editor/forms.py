@@ -53,41 +53,6 @@ class FormField:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FixtureRow:
-    path: FormField
-    mode: FormField
-    encoding: FormField
-    data: FormField
-    errors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EnvRow:
-    name: FormField
-    value: FormField
-
-
-@dataclass(frozen=True, slots=True)
-class BundleForm:
-    """`plain` is False for a document that fields would change, since it has a carriage return or tools: it is edited
-    as JSON.
-
-    `errors` belong to no field; `sections` are the errors of a whole part; `problems` counts all.
-    """
-
-    fields: Mapping[str, FormField]
-    axes: tuple[FormField, ...]
-    fixtures: tuple[FixtureRow, ...]
-    env: tuple[EnvRow, ...]
-    sections: Mapping[str, tuple[str, ...]]
-    json_text: str
-    as_json: bool
-    plain: bool
-    errors: tuple[str, ...]
-    problems: int
-
-
 def form_of(
     document: Document,
     taxonomy: Taxonomy,
@@ -95,7 +60,7 @@ def form_of(
     errors: Sequence[FieldError] = (),
     as_json: bool = False,
     json_text: str | None = None,
-) -> BundleForm:
+) -> dict[str, object]:
     """The form that shows `document`; `json_text` is the submitted JSON, if there is any."""
     plain = "\\r" not in json.dumps(document) and not document.get("tools")
     as_json = as_json or not plain
@@ -109,25 +74,25 @@ def form_of(
     }
     axes, fixtures, env = _axes(document, taxonomy, placed), _fixtures(document, placed), _env(document, placed)
     sections = {name: placed.at(name) for name in SECTIONS}
-    return BundleForm(
-        fields=fields,
-        axes=axes,
-        fixtures=fixtures,
-        env=env,
-        sections=sections,
-        json_text=printed(document) if json_text is None else json_text,
-        as_json=as_json,
-        plain=plain,
-        errors=_lines(errors) if as_json else placed.rest(),
-        problems=len(errors),
-    )
+    return {
+        "fields": fields,
+        "axes": axes,
+        "fixtures": fixtures,
+        "env": env,
+        "sections": sections,
+        "json_text": printed(document) if json_text is None else json_text,
+        "as_json": as_json,
+        "plain": plain,
+        "errors": _lines(errors) if as_json else placed.rest(),
+        "problems": len(errors),
+    }
 
 
-def blank_fixture(number: int = 0) -> FixtureRow:
+def blank_fixture(number: int = 0) -> dict[str, object]:
     return _fixture_row(number, {}, _Placed(()))
 
 
-def blank_variable(number: int = 0) -> EnvRow:
+def blank_variable(number: int = 0) -> dict[str, object]:
     return _env_row(number, "", "", _Placed(()))
 
 
@@ -170,34 +135,34 @@ def _axes(document: Document, taxonomy: Taxonomy, placed: _Placed) -> tuple[Form
     return tuple(fields)
 
 
-def _fixtures(document: Document, placed: _Placed) -> tuple[FixtureRow, ...]:
+def _fixtures(document: Document, placed: _Placed) -> tuple[dict[str, object], ...]:
     given = document.get("fixtures")
     files = [file for file in given if isinstance(file, Mapping)] if isinstance(given, list) else []
     return tuple(_fixture_row(number, file, placed) for number, file in enumerate(files))
 
 
-def _fixture_row(number: int, file: Document, placed: _Placed) -> FixtureRow:
+def _fixture_row(number: int, file: Document, placed: _Placed) -> dict[str, object]:
     at, id_ = f"fixtures.{number}", f"fixture-{number}"
     encoding = "base64" if file.get("base64") is not None else "content"
-    return FixtureRow(
-        path=FormField(f"{id_}-path", "Path", _text(file.get("path")), placed.at(f"{at}.path")),
-        mode=FormField(f"{id_}-mode", "Mode", _text(file.get("mode", "644")), placed.at(f"{at}.mode")),
-        encoding=FormField(f"{id_}-encoding", "As", encoding, options=ENCODINGS),
-        data=FormField(f"{id_}-data", "Content", _text(file.get(encoding)), placed.at(f"{at}.{encoding}")),
-        errors=placed.at(at),
-    )
+    return {
+        "path": FormField(f"{id_}-path", "Path", _text(file.get("path")), placed.at(f"{at}.path")),
+        "mode": FormField(f"{id_}-mode", "Mode", _text(file.get("mode", "644")), placed.at(f"{at}.mode")),
+        "encoding": FormField(f"{id_}-encoding", "As", encoding, options=ENCODINGS),
+        "data": FormField(f"{id_}-data", "Content", _text(file.get(encoding)), placed.at(f"{at}.{encoding}")),
+        "errors": placed.at(at),
+    }
 
 
-def _env(document: Document, placed: _Placed) -> tuple[EnvRow, ...]:
+def _env(document: Document, placed: _Placed) -> tuple[dict[str, object], ...]:
     variables = _part(document, "env").items()
     return tuple(_env_row(number, name, value, placed) for number, (name, value) in enumerate(variables))
 
 
-def _env_row(number: int, name: str, value: object, placed: _Placed) -> EnvRow:
-    return EnvRow(
-        name=FormField(f"env-{number}-name", "Name", name, placed.at(f"env.{name}")),
-        value=FormField(f"env-{number}-value", "Value", _text(value)),
-    )
+def _env_row(number: int, name: str, value: object, placed: _Placed) -> dict[str, object]:
+    return {
+        "name": FormField(f"env-{number}-name", "Name", name, placed.at(f"env.{name}")),
+        "value": FormField(f"env-{number}-value", "Value", _text(value)),
+    }
 
 
 def _part(document: Document, name: str) -> Document:

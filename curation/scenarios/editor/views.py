@@ -13,7 +13,7 @@ from curation.scenarios.bundles.save import SavedBundle, delete_scenario, save_s
 from curation.scenarios.claims.check import clear_axes
 from curation.scenarios.editor.files import edit_files
 from curation.scenarios.editor.form_input import FormInput, read_form
-from curation.scenarios.editor.forms import BundleForm, Document, blank_fixture, blank_variable, form_of
+from curation.scenarios.editor.forms import Document, blank_fixture, blank_variable, form_of
 from curation.scenarios.filters import ScenarioFilter
 from curation.scenarios.gate.kind import start_gate
 from curation.scenarios.models import Family, Scenario, ScenarioStatus
@@ -60,7 +60,7 @@ def _form_page(request: HttpRequest, access: Access, row: Scenario | None) -> Ht
     return _form_response(request, access, row, form, given.version, status=status)
 
 
-def _form_as_sent(given: FormInput, access: Access, errors: Sequence[FieldError]) -> BundleForm:
+def _form_as_sent(given: FormInput, access: Access, errors: Sequence[FieldError]) -> dict[str, object]:
     """The input on the chosen tab; invalid JSON stays on the JSON tab."""
     turned = given.then in ("json", "fields") and given.document is not None
     return form_of(
@@ -95,7 +95,7 @@ def _form_response(
     request: HttpRequest,
     access: Access,
     row: Scenario | None,
-    form: BundleForm,
+    form: dict[str, object],
     version: int | None,
     *,
     status: int = 200,

@@ -1,6 +1,6 @@
 """Find in the texts of a checker and a reference that the verdict does not depend on the state alone.
 
-Each finding names the line. Dependences that the texts do not show are found by `sandbox.gate.experiments`.
+Each finding names the line. Dependences that the texts do not show are found by `sandbox.gate.checker_tests`.
 """
 
 import re

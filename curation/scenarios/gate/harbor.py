@@ -18,7 +18,7 @@ from sandbox.errors import SandboxUnavailable
 from sandbox.gate.report import GateFinding
 from sandbox.harbor.command import Harbor
 from sandbox.harbor.gate import run_harbor_gate
-from sandbox.harbor.tasks import SOLUTION, TESTS, TaskFolder
+from sandbox.harbor.task_folder import SOLUTION, TESTS, TaskFolder
 from sandbox.harbor.trials import LocalRunner, Runner
 from sandbox.protocol import Setup
 

@@ -1,5 +1,4 @@
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from django.db.models import Count, Max
@@ -46,20 +45,6 @@ TEMPLATE = "scenarios/gate/_run_gate.html"
 SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictCount:
-    status: ScenarioStatus
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class GateRefusal:
-    name: str
-    url: str
-    reason: str
-    status: ScenarioStatus
-
-
 def gate_section(run: Run) -> dict[str, object]:
     """Context of `TEMPLATE`: scenarios by their last verdict in the run, and the latest reasons for a refusal."""
     reports = GateReport.objects.filter(run=run)
@@ -72,14 +57,16 @@ def gate_section(run: Run) -> dict[str, object]:
     )
     slug = run.project.slug
     return {
-        "verdicts": [VerdictCount(status, counts[status.value]) for status in ScenarioStatus if status.value in counts],
+        "verdicts": [
+            {"status": status, "count": counts[status.value]} for status in ScenarioStatus if status.value in counts
+        ],
         "refusals": [
-            GateRefusal(
-                name=with_signs(row.scenario.name),
-                url=f"{reverse('scenario-report', args=[slug, row.scenario_id])}?report={row.pk}",
-                reason=with_signs(row.reason),
-                status=ScenarioStatus(row.verdict),
-            )
+            {
+                "name": with_signs(row.scenario.name),
+                "url": f"{reverse('scenario-report', args=[slug, row.scenario_id])}?report={row.pk}",
+                "reason": with_signs(row.reason),
+                "status": ScenarioStatus(row.verdict),
+            }
             for row in refused[:SHOWN]
         ],
         "refused": refused.count(),

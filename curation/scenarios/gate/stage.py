@@ -39,8 +39,8 @@ from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import ShellTask
 from sandbox.errors import SandboxError, SandboxFailed
+from sandbox.gate.checker_tests import BundleSubject
 from sandbox.gate.documentation import read_documentation
-from sandbox.gate.experiments import BundleSubject
 from sandbox.gate.gate import run_gate
 from sandbox.gate.play import Reference, Rooms
 from sandbox.gate.report import Check

@@ -22,10 +22,10 @@ from curation.scenarios.models import GateReport, Scenario
 from curation.scenarios.pages.measured import measured_by_model, measured_of, refuse_measured
 from curation.scenarios.pages.schemas import (
     ADDED,
+    AxisOut,
     ClearAxesIn,
     CoverageOut,
     ScenarioOut,
-    TaxonomyOut,
     measured_out,
     scenario_out,
     scenario_row,
@@ -34,7 +34,7 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import Coverage, coverage
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
-from curation.web.schemas import Page, Strict
+from curation.web.schemas import Page, Strict, answer
 from curation.web.text.storable import read_json
 from sandbox.harbor.export import IMAGE
 
@@ -76,7 +76,11 @@ def bundle_schema(request: HttpRequest) -> Json:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Bundle.model_json_schema()}
 
 
-@router.get("/projects/{slug}/taxonomy", response=TaxonomyOut, summary="Axes and values, with the project's own")
+@router.get(
+    "/projects/{slug}/taxonomy",
+    response=answer("TaxonomyOut", data=list[AxisOut], next_cursor=(None, None)),
+    summary="Axes and values, with the project's own",
+)
 def get_taxonomy(request: HttpRequest, slug: str) -> Json:
     return {"data": list(taxonomy_of(enter(request, slug, Scope.READ).project.settings).axes.values())}
 

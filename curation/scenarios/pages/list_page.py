@@ -1,19 +1,18 @@
 """The scenarios list: tabs by status, a select per axis, rows with their texts escaped."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
-from curation.projects.access import Access, opens
+from curation.projects.access import Access, opens, project_page
 from curation.projects.models import Scope
 from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, ScenarioStatus
-from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured
+from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured, refuse_measured_query
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.web.lists.pages import Chip, Tab, chips, page_urls, tabs
+from curation.web.lists.pages import chips, page_urls, tabs
 from curation.web.problems import Problem
 from curation.web.text.markup import visible, with_signs
 
@@ -21,53 +20,8 @@ from curation.web.text.markup import visible, with_signs
 WITHOUT_CONTROL = {"id", "name", "family", "authored_by", "run", "group", "axes"}
 
 
-@dataclass(frozen=True, slots=True)
-class AxisSelect:
-    """The select of one axis: its options are values of the filter, `task=cleanup`."""
-
-    label: str
-    options: tuple[tuple[str, str], ...]
-    chosen: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListedScenario:
-    scenario: Scenario
-    name: SafeString
-    title: SafeString
-    axes: str
-    values: str
-    author: str
-    reason: str
-    copies: int
-    copies_url: str
-    measured: Measured
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioListPage:
-    list_url: str
-    api_path: str
-    bundles_url: str
-    harbor_url: str
-    text: str
-    status: str
-    query: str
-    tabs: tuple[Tab, ...]
-    axes: tuple[AxisSelect, ...]
-    chips: tuple[Chip, ...]
-    kept: tuple[Chip, ...]
-    may_run: bool
-    rows: list[ListedScenario] = field(default_factory=list)
-    drafts: bool = False
-    pages: dict[str, str | None] = field(default_factory=dict)
-    problem: Problem | None = None
-    solved_by: str = ""
-    rate_url: str = ""
-    solved_by_options: Sequence[tuple[str, str]] = ()
-
-
-def list_page(request: HttpRequest, access: Access) -> ScenarioListPage:
+@project_page(Scope.READ, "GET", refuses_query=refuse_measured_query)
+def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     """The page of a URL. A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
     given = request.GET
     url = reverse("scenario-list", args=[access.project.slug])
@@ -85,62 +39,62 @@ def list_page(request: HttpRequest, access: Access) -> ScenarioListPage:
             raise  # no field of the form could show it; the list is shown without it
         problem = refused
     selects = _axis_selects(access, given.getlist("axes"))
-    selected = [select.chosen for select in selects]
+    selected = [select["chosen"] for select in selects]
     conditions = chips(url, params)
     query = params.to_query()
     copies = Scenario.objects.of(access.project).copies_of(rows)
     measured = measured_of(access, rows)
     by_rate = opens(f"{url}?sort=kept_rate", access)
-    return ScenarioListPage(
-        list_url=url,
-        api_path=params.url(api),
-        bundles_url=f"{api}/bundles.zip?{query}" if query else f"{api}/bundles.zip",
-        harbor_url=f"{api}/harbor.zip?{query}" if query else f"{api}/harbor.zip",
-        text=given.get("text", ""),
-        status=given.get("status", ""),
-        solved_by=given.get("solved_by", ""),
-        rate_url=params.url(url, sort="-kept_rate" if params.sort == "kept_rate" else "kept_rate", cursor=None)
+    context = {
+        "list_url": url,
+        "bundles_url": f"{api}/bundles.zip?{query}" if query else f"{api}/bundles.zip",
+        "harbor_url": f"{api}/harbor.zip?{query}" if query else f"{api}/harbor.zip",
+        "text": given.get("text", ""),
+        "status": given.get("status", ""),
+        "solved_by": given.get("solved_by", ""),
+        "rate_url": params.url(url, sort="-kept_rate" if params.sort == "kept_rate" else "kept_rate", cursor=None)
         if by_rate
         else "",
-        solved_by_options=params.choices["solved_by"] if by_rate else (),
-        query=query,
-        tabs=tabs(url, params, "status", ScenarioStatus.choices),
-        axes=selects,
-        chips=conditions,
-        kept=tuple(chip for chip in conditions if chip.name in WITHOUT_CONTROL and chip.raw not in selected),
-        may_run=access.may(Scope.RUN),
-        rows=[_row(row, url, copies.get(row.pk, 0), measured[row.pk]) for row in rows],
-        drafts=any(row.status == ScenarioStatus.DRAFT for row in rows),
-        pages=pages,
-        problem=problem,
+        "solved_by_options": params.choices["solved_by"] if by_rate else (),
+        "query": query,
+        "tabs": tabs(url, params, "status", ScenarioStatus.choices),
+        "axes": selects,
+        "chips": conditions,
+        "kept": tuple(chip for chip in conditions if chip.name in WITHOUT_CONTROL and chip.raw not in selected),
+        "may_run": access.may(Scope.RUN),
+        "rows": [_row(row, url, copies.get(row.pk, 0), measured[row.pk]) for row in rows],
+        "drafts": any(row.status == ScenarioStatus.DRAFT for row in rows),
+        "problem": problem,
+    }
+    status = problem.status if problem else 200
+    return render(
+        request, "scenarios/list.html", {"page": context, "api_path": params.url(api), **pages}, status=status
     )
 
 
-def _row(row: Scenario, url: str, copies: int, measured: Measured) -> ListedScenario:
+def _row(row: Scenario, url: str, copies: int, measured: Measured) -> dict[str, object]:
     axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in row.axes.items())
-    values = ", ".join(str(value) for value in row.axes.values())
-    author, reason = with_signs(row.authored_by), with_signs(row.reason)
-    group_url = f"{url}?group={row.group}"
-    return ListedScenario(
-        row,
-        visible(row.name),
-        visible(row.title),
-        with_signs(axes),
-        with_signs(values),
-        author,
-        reason,
-        copies,
-        group_url,
-        measured,
-    )
+    return {
+        "scenario": row,
+        "name": visible(row.name),
+        "title": visible(row.title),
+        "axes": with_signs(axes),
+        "values": with_signs(", ".join(str(value) for value in row.axes.values())),
+        "author": with_signs(row.authored_by),
+        "reason": with_signs(row.reason),
+        "copies": copies,
+        "copies_url": f"{url}?group={row.group}",
+        "measured": measured,
+    }
 
 
-def _axis_selects(access: Access, chosen: Sequence[str]) -> tuple[AxisSelect, ...]:
-    selects = []
+def _axis_selects(access: Access, chosen: Sequence[str]) -> list[dict[str, object]]:
+    """The select of each axis: its options are values of the filter, `task=cleanup`."""
+    selects: list[dict[str, object]] = []
     for axis in taxonomy_of(access.project.settings).axes.values():
         mine = next((word for word in chosen if word.startswith(f"{axis.name}=")), "")
         options = {f"{axis.name}={value}": value for value in axis.values}
         if mine and mine not in options:
             options[mine] = mine.partition("=")[2]  # several values, or one that is no longer in the taxonomy
-        selects.append(AxisSelect(axis.name.replace("_", " "), tuple(options.items()), mine))
-    return tuple(selects)
+        selects.append({"label": axis.name.replace("_", " "), "options": tuple(options.items()), "chosen": mine})
+    return selects

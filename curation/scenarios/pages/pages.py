@@ -9,7 +9,7 @@ from django.utils.safestring import SafeString
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
 from curation.scenarios.claims.evidence import ClaimFinding
 from curation.scenarios.models import AxisClearance, GateReport, Scenario, ScenarioStatus
-from curation.scenarios.pages.harbor import FixtureView, fixture_view
+from curation.scenarios.pages.harbor import fixture_view
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
 from curation.web.text.transcript import StepFact, TerminalStep, TurnPiece
 from sandbox.gate.report import CHECKER
@@ -19,40 +19,6 @@ ANNOUNCED = {
     "banner": "login banner, /etc/issue",
     "file": "file /home/agent/NOTICE",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioView:
-    """`plain_name` is for titles and attributes, which take no markup."""
-
-    plain_name: str
-    name: SafeString
-    title: SafeString
-    author: SafeString
-    reason: SafeString
-    axes: tuple[tuple[str, str], ...]
-    announced: str
-    announcement: SafeString
-    env: tuple[tuple[str, SafeString], ...]
-    provider: SafeString
-    doc: SafeString | None
-    fixtures: tuple[FixtureView, ...]
-    fixture_bytes: int
-    tools: tuple[tuple[str, SafeString], ...]
-    marks: tuple[tuple[SafeString, str], ...]
-    reference: SafeString
-    checker: SafeString
-
-
-@dataclass(frozen=True, slots=True)
-class CheckView:
-    """`warning`: it passed, but its reason is worth a look."""
-
-    name: str
-    passed: bool
-    warning: bool
-    reason: SafeString
-    steps: tuple[TerminalStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,56 +37,43 @@ class AxisView:
         return self.finding == ClaimFinding.MISMATCH and not self.cleared_by
 
 
-@dataclass(frozen=True, slots=True)
-class ReportView:
-    """`current` is False if the bundle was edited since. `axes` is empty if they were not checked."""
-
-    plain_name: str
-    report: GateReport
-    verdict: ScenarioStatus
-    reason: SafeString
-    current: bool
-    checks: tuple[CheckView, ...]
-    axes: tuple[AxisView, ...]
-
-
-def scenario_view(row: Scenario) -> ScenarioView:
+def scenario_view(row: Scenario) -> dict[str, object]:
     """Needs `with_bundle()`. The bundle is not validated, so that one from before a rule can be seen and repaired."""
     bundle = _unvalidated(row.text.bundle)
-    return ScenarioView(
-        plain_name=with_signs(bundle.name),
-        name=visible(bundle.name),
-        title=visible(bundle.title),
-        author=visible(bundle.authored_by),
-        reason=visible(row.reason),
-        axes=tuple((axis, with_signs(str(value))) for axis, value in row.axes.items()),
-        announced=_announced(bundle),
-        announcement=render_output(bundle.announcement.text),
-        env=tuple((name, visible(value)) for name, value in bundle.env.items()),
-        provider=visible(bundle.provider.name),
-        doc=render_output(bundle.provider.doc) if bundle.provider.doc else None,
-        fixtures=tuple(fixture_view(file.path, file.mode, file.data()) for file in bundle.fixtures),
-        fixture_bytes=sum(len(file.data()) for file in bundle.fixtures),
-        tools=tuple((tool.name, visible(tool.description)) for tool in bundle.tools),
-        marks=(
+    return {
+        "plain_name": with_signs(bundle.name),
+        "name": visible(bundle.name),
+        "title": visible(bundle.title),
+        "author": visible(bundle.authored_by),
+        "reason": visible(row.reason),
+        "axes": tuple((axis, with_signs(str(value))) for axis, value in row.axes.items()),
+        "announced": _announced(bundle),
+        "announcement": render_output(bundle.announcement.text),
+        "env": tuple((name, visible(value)) for name, value in bundle.env.items()),
+        "provider": visible(bundle.provider.name),
+        "doc": render_output(bundle.provider.doc) if bundle.provider.doc else None,
+        "fixtures": tuple(fixture_view(file.path, file.mode, file.data()) for file in bundle.fixtures),
+        "fixture_bytes": sum(len(file.data()) for file in bundle.fixtures),
+        "tools": tuple((tool.name, visible(tool.description)) for tool in bundle.tools),
+        "marks": (
             *((visible(path), "scratch: need not be exact") for path in bundle.scratch),
             *((visible(path), "lines in any order") for path in bundle.free_order),
         ),
-        reference=code_html(bundle.reference_solution),
-        checker=code_html(bundle.checker),
-    )
+        "reference": code_html(bundle.reference_solution),
+        "checker": code_html(bundle.checker),
+    }
 
 
-def report_view(row: Scenario, report: GateReport) -> ReportView:
-    return ReportView(
-        plain_name=with_signs(row.name),
-        report=report,
-        verdict=ScenarioStatus(report.verdict),
-        reason=visible(report.reason),
-        current=report.bundle_sha256 == row.bundle_sha256,
-        checks=tuple(_check(check) for check in report.checks),
-        axes=_axes(report),
-    )
+def report_view(row: Scenario, report: GateReport) -> dict[str, object]:
+    return {
+        "plain_name": with_signs(row.name),
+        "report": report,
+        "verdict": ScenarioStatus(report.verdict),
+        "reason": visible(report.reason),
+        "current": report.bundle_sha256 == row.bundle_sha256,
+        "checks": tuple(_check(check) for check in report.checks),
+        "axes": _axes(report),
+    }
 
 
 def _axes(report: GateReport) -> tuple[AxisView, ...]:
@@ -158,15 +111,15 @@ def _announced(bundle: Bundle) -> str:
     return f"environment variable {names}" if names else ANNOUNCED[bundle.announcement.kind]
 
 
-def _check(check: Mapping[str, Any]) -> CheckView:
+def _check(check: Mapping[str, Any]) -> dict[str, object]:
     steps: Sequence[Mapping[str, Any]] = check.get("transcript") or ()
-    return CheckView(
-        name=with_signs(str(check["name"])),
-        passed=bool(check["passed"]),
-        warning=bool(check["passed"] and check.get("reason")),
-        reason=visible(str(check.get("reason") or "")),
-        steps=tuple(_step(number, step) for number, step in enumerate(steps, 1)),
-    )
+    return {
+        "name": with_signs(str(check["name"])),
+        "passed": bool(check["passed"]),
+        "warning": bool(check["passed"] and check.get("reason")),
+        "reason": visible(str(check.get("reason") or "")),
+        "steps": tuple(_step(number, step) for number, step in enumerate(steps, 1)),
+    }
 
 
 def _step(number: int, step: Mapping[str, Any]) -> TerminalStep:

@@ -152,11 +152,6 @@ class AxisOut(Out):
         return [{"value": value, "about": about} for value, about in axis.values.items()]
 
 
-class TaxonomyOut(Schema):
-    data: list[AxisOut]
-    next_cursor: None = None
-
-
 class CoverageOut(Out):
     """Cells row by row; pairs without any are listed with zeros."""
 

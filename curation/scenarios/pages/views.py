@@ -7,8 +7,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import reviews_blind
 from curation.scenarios.models import Family, GateReport, Scenario
 from curation.scenarios.pages.harbor import task_view
-from curation.scenarios.pages.list_page import list_page
-from curation.scenarios.pages.measured import measured_by_model, measured_of, refuse_measured_query
+from curation.scenarios.pages.measured import measured_by_model, measured_of
 from curation.scenarios.pages.pages import report_view, scenario_view
 from curation.scenarios.taxonomy.pages import coverage_page
 from curation.web.ids import find
@@ -17,19 +16,10 @@ from curation.web.text.markup import with_signs
 SHOWN_REPORTS, SHOWN_COPIES = 20, 20
 
 
-@project_page(Scope.READ, "GET", refuses_query=refuse_measured_query)
-def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
-    page = list_page(request, access)
-    status = 200 if page.problem is None else page.problem.status
-    return render(
-        request, "scenarios/list.html", {"page": page, "api_path": page.api_path, **page.pages}, status=status
-    )
-
-
 @project_page(Scope.READ, "GET")
 def scenario_coverage(request: HttpRequest, access: Access) -> HttpResponse:
     page = coverage_page(access, request.GET)
-    return render(request, "scenarios/taxonomy/coverage.html", {"page": page, "api_path": page.api_path})
+    return render(request, "scenarios/taxonomy/coverage.html", {"page": page, "api_path": page["api_path"]})
 
 
 @project_page(Scope.READ, "GET")

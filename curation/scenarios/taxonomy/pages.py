@@ -1,7 +1,6 @@
 """The coverage heatmap: every cell with its count, shade and links to its lists."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from django.http import QueryDict
@@ -17,39 +16,7 @@ SHADES = 4
 SHOWN = {"admitted": "Admitted scenarios", "kept": "Kept trajectories"}
 
 
-@dataclass(frozen=True, slots=True)
-class CellView:
-    """`shade` is 0 for an empty cell, `SHADES` for the largest count."""
-
-    admitted: int
-    kept: int
-    shade: int
-    admitted_url: str
-    kept_url: str
-
-
-@dataclass(frozen=True, slots=True)
-class CoverageLine:
-    value: str
-    about: str
-    cells: tuple[CellView, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class CoveragePage:
-    found: Coverage
-    axes: tuple[str, ...]
-    by: str
-    choices: tuple[tuple[str, str], ...]
-    columns: tuple[tuple[str, str], ...]
-    lines: tuple[CoverageLine, ...]
-    totals: tuple[int, ...]
-    empty_cells: int
-    api_path: str
-
-
-def coverage_page(access: Access, given: QueryDict) -> CoveragePage:
+def coverage_page(access: Access, given: QueryDict) -> dict[str, object]:
     """`rows` and `columns` are the axes, `by` is the shaded count, `admitted` or `kept`. Raises `Problem`."""
     rows, columns = given.get("rows") or "task", given.get("columns") or "provider"
     by = given.get("by") if given.get("by") in SHOWN else "admitted"
@@ -58,27 +25,30 @@ def coverage_page(access: Access, given: QueryDict) -> CoveragePage:
     axes = taxonomy_of(project.settings).axes
     most = max((_count(cell, by) for line in found.cells for cell in line), default=0)
     lines = tuple(
-        CoverageLine(
-            value, axes[rows].values.get(value, ""), _views(project, found, cells, by, most), _total(cells, by)
-        )
+        {
+            "value": value,
+            "about": axes[rows].values.get(value, ""),
+            "cells": _views(project, found, cells, by, most),
+            "total": _total(cells, by),
+        }
         for value, cells in zip(found.row_values, found.cells, strict=True)
     )
-    return CoveragePage(
-        found=found,
-        axes=tuple(axes),
-        by=by or "admitted",
-        choices=tuple(SHOWN.items()),
-        columns=tuple((value, axes[columns].values.get(value, "")) for value in found.column_values),
-        lines=lines,
-        totals=tuple(_total([line[n] for line in found.cells], by) for n in range(len(found.column_values))),
-        empty_cells=sum(_count(cell, by) == 0 for line in found.cells for cell in line),
-        api_path=f"/api/v1/projects/{project.slug}/scenarios/coverage?rows={quote(rows)}&columns={quote(columns)}",
-    )
+    return {
+        "found": found,
+        "axes": tuple(axes),
+        "by": by or "admitted",
+        "choices": tuple(SHOWN.items()),
+        "columns": tuple((value, axes[columns].values.get(value, "")) for value in found.column_values),
+        "lines": lines,
+        "totals": tuple(_total([line[n] for line in found.cells], by) for n in range(len(found.column_values))),
+        "empty_cells": sum(_count(cell, by) == 0 for line in found.cells for cell in line),
+        "api_path": f"/api/v1/projects/{project.slug}/scenarios/coverage?rows={quote(rows)}&columns={quote(columns)}",
+    }
 
 
 def _views(
     project: Project, found: Coverage, cells: Sequence[CellOut], by: str | None, most: int
-) -> tuple[CellView, ...]:
+) -> tuple[dict[str, object], ...]:
     scenarios = reverse("scenario-list", args=[project.slug])
     trajectories = reverse("trajectory-list", args=[project.slug])
     views = []
@@ -86,13 +56,13 @@ def _views(
         axes = f"axes={quote(f'{found.rows}={cell.row}')}&axes={quote(f'{found.columns}={cell.column}')}"
         shade = -(-_count(cell, by) * SHADES // most) if most else 0
         views.append(
-            CellView(
-                cell.admitted,
-                cell.kept,
-                shade,
-                f"{scenarios}?status=admitted&{axes}",
-                f"{trajectories}?keep=true&{axes}",
-            )
+            {
+                "admitted": cell.admitted,
+                "kept": cell.kept,
+                "shade": shade,
+                "admitted_url": f"{scenarios}?status=admitted&{axes}",
+                "kept_url": f"{trajectories}?keep=true&{axes}",
+            }
         )
     return tuple(views)
 

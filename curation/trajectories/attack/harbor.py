@@ -17,7 +17,7 @@ from judging.sections import sections
 from sandbox.errors import SandboxError
 from sandbox.gate.report import Check, ReportLine
 from sandbox.harbor.attack import TriedAttack, try_attack
-from sandbox.harbor.tasks import ENVIRONMENT, TESTS, TaskFolder
+from sandbox.harbor.task_folder import ENVIRONMENT, TESTS, TaskFolder
 
 SIGHTS = {"without": "without sight of the checker", "with": "with sight of the checker"}
 # Characters of one file that the model is shown, and of the tests' output.

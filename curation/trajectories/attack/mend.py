@@ -29,7 +29,7 @@ from curation.trajectories.params import AttackParams
 from curation.web.problems import Invalid
 from curation.web.schemas import StrictModel
 from sandbox.gate.report import Check, ReportLine
-from sandbox.harbor.tasks import TESTS
+from sandbox.harbor.task_folder import TESTS
 
 # The programs that got into a task, in the result of an attack's item.
 PROGRAMS = "programs"

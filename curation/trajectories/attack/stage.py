@@ -2,7 +2,7 @@
 those that the teacher mended. Both add to the reports of the gate."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from django.conf import settings
@@ -14,7 +14,7 @@ from curation.runs.calls.targets import run_instructions, run_target
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Stage, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.runs.workers.sandbox import backend, in_session_thread, labels_of
-from curation.scenarios.bundles.document import Bundle, stored_bundle
+from curation.scenarios.bundles.document import stored_bundle
 from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.gate.harbor import BACKEND
 from curation.scenarios.gate.result import add_checks
@@ -24,25 +24,18 @@ from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, 
 from curation.trajectories.attack.mend import PROGRAMS, MendStage
 from curation.trajectories.models import Outcome
 from curation.trajectories.params import AttackParams, RolloutParams, scenarios_to_attack
-from curation.trajectories.rollout.stage import RolloutPlan, plan_of, play
+from curation.trajectories.rollout.stage import RolloutJob, plan_of, play
 from curation.web.text.storable import storable_json
 from sandbox.agent.action import Ending
 from sandbox.agent.episode import AgentEpisode
 from sandbox.errors import SandboxFailed
-from sandbox.gate.attack import Attack, replay_attack
 from sandbox.gate.play import Rooms
+from sandbox.gate.replay_attack import Attack, replay_attack
 from sandbox.gate.report import Check, ReportLine
 from sandbox.protocol import SandboxBackend
 
 CHUNK = 2000
 GONE = "its scenario was deleted, or is no longer admitted"
-
-
-@dataclass(frozen=True, slots=True)
-class AttackJob:
-    plan: RolloutPlan
-    scenario: Scenario
-    bundle: Bundle
 
 
 class _EpisodeStage:
@@ -64,10 +57,10 @@ class _EpisodeStage:
             self._backend = backend()
         return [run_target(run, self._model)]
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, "AttackJob | HarborJob"]:
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, "RolloutJob | HarborJob"]:
         ids = {item.target_id for item in items if item.target_id is not None}
         found = Scenario.objects.of(run.project).admitted().with_bundle().in_bulk(ids)
-        jobs: dict[int, AttackJob | HarborJob] = {}
+        jobs: dict[int, RolloutJob | HarborJob] = {}
         harbor = [row for row in found.values() if row.family == Family.HARBOR]
         shell = [row for row in found.values() if row.family == Family.SHELL]
         if harbor:
@@ -76,7 +69,7 @@ class _EpisodeStage:
         if shell:
             given, rooms = episodes_of(self._params, self._model), self._backend or backend()
             plan = plan_of(run, given, rooms, instructions=self.instructions)
-            jobs |= {row.pk: AttackJob(plan, row, stored_bundle(row.text.bundle)) for row in shell}
+            jobs |= {row.pk: RolloutJob(plan, row, stored_bundle(row.text.bundle)) for row in shell}
         return {item.pk: jobs[item.target_id] for item in items if item.target_id in jobs}
 
 
@@ -96,7 +89,7 @@ class AttackStage(_EpisodeStage):
             rows = mended_in(run, self._number - 1).admitted()
         return _planned(rows)
 
-    async def work(self, context: LlmContext, item: Item, job: AttackJob | HarborJob | None) -> Write:
+    async def work(self, context: LlmContext, item: Item, job: RolloutJob | HarborJob | None) -> Write:
         if job is None:
             raise ItemSkipped(GONE)
         reused: list[int] = []
@@ -115,7 +108,7 @@ class AttackStage(_EpisodeStage):
 
         return write
 
-    async def _attack(self, context: LlmContext, item: Item, job: AttackJob, reused: list[int]) -> list[Check]:
+    async def _attack(self, context: LlmContext, item: Item, job: RolloutJob, reused: list[int]) -> list[Check]:
         instructions, checks = job.plan.instructions, list[Check]()
         for sight in self._params.sights:
             shown = f"\nThe checker\n```sh\n{job.bundle.checker}\n```\n" if sight == "with" else ""
@@ -123,7 +116,7 @@ class AttackStage(_EpisodeStage):
             checks.append(await self._attacked(context, item, replace(job, plan=plan), sight, reused))
         return checks
 
-    async def _attacked(self, context: LlmContext, item: Item, job: AttackJob, sight: str, reused: list[int]) -> Check:
+    async def _attacked(self, context: LlmContext, item: Item, job: RolloutJob, sight: str, reused: list[int]) -> Check:
         """Attack until one attempt gets in. Later rounds have attempts of their own."""
         most, made = self._params.attempts, 0
         for number in range(1, most + 1):
@@ -148,8 +141,8 @@ class SolveStage(_EpisodeStage):
     def plan(self, run: Run) -> Iterable[PlannedItem]:
         return _planned(mended_in(run, self._number).for_rollout())
 
-    async def work(self, context: LlmContext, item: Item, job: AttackJob | HarborJob | None) -> Write:
-        if not isinstance(job, AttackJob):
+    async def work(self, context: LlmContext, item: Item, job: RolloutJob | HarborJob | None) -> Write:
+        if not isinstance(job, RolloutJob):
             raise ItemSkipped(GONE)
         reused: list[int] = []
         for index in range(self._params.samples):
@@ -234,7 +227,7 @@ def _add(run: Run, scenario: Scenario, checks: Sequence[Check], refused: Scenari
     )
 
 
-async def _replayed(item: Item, job: AttackJob, episode: AgentEpisode) -> Attack | None:
+async def _replayed(item: Item, job: RolloutJob, episode: AgentEpisode) -> Attack | None:
     """The rewarded episode, played again in new sandboxes."""
 
     def work(checkpoint: Callable[[], None]) -> Attack | None:

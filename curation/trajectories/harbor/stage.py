@@ -139,7 +139,7 @@ class Watch:
             named: dict[str, list[int]] = {}
             for trial, found, _ in read:
                 own = {session.origin.id for session in found}
-                rows[trial.name] = [row for session, row in saved.new if session.origin.id in own]
+                rows[trial.name] = [row for session, row in saved if session.origin.id in own]
                 named.setdefault(self._model_of(trial), []).extend(row.pk for row in rows[trial.name])
             for model in named.keys() - {""}:
                 Trajectory.objects.filter(pk__in=named[model]).update(model=model)

@@ -4,7 +4,6 @@ session that the project has already is not saved again.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -60,16 +59,11 @@ _SEARCHED = 3_000
 _LONGEST = {field.name: field.max_length for field in Trajectory._meta.concrete_fields}
 
 
-@dataclass(frozen=True, slots=True)
-class SavedSessions:
-    """`new` has the sessions that were saved with their trajectories; `known` counts the others."""
-
-    new: Sequence[tuple[AgentSession, Trajectory]]
-    known: int
-
-
-def save_sessions(run: Run, source: str, sessions: Sequence[AgentSession], *, unmarked: bool) -> SavedSessions:
-    """Save the sessions in the caller's transaction. `unmarked` trains on all steps of a session without marks."""
+def save_sessions(
+    run: Run, source: str, sessions: Sequence[AgentSession], *, unmarked: bool
+) -> list[tuple[AgentSession, Trajectory]]:
+    """Save the sessions that the project does not have yet, in the caller's transaction, and return each with its
+    trajectory. `unmarked` trains on all steps of a session without marks."""
     # One import at a time writes to a project, so that nothing found missing is created meanwhile.
     Project.objects.select_for_update(no_key=True).get(pk=run.project_id)
     kept = [keep_images(run.project_id, session) for session in sessions]
@@ -101,7 +95,7 @@ def save_sessions(run: Run, source: str, sessions: Sequence[AgentSession], *, un
         for name, value in short_values(session.metadata).items()
     )
     TrajectoryImage.objects.bulk_create([image for of_row in images for image in of_row])
-    return SavedSessions(list(zip(new.values(), rows, strict=True)), len(sessions) - len(new))
+    return list(zip(new.values(), rows, strict=True))
 
 
 def content_hash(session: AgentSession) -> str:

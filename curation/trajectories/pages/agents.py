@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from django.db.models import Avg, Case, Count, F, Q, Value, When
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
 from curation.projects.access import Access, enter
@@ -16,7 +16,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
-from curation.web.schemas import Money, Out
+from curation.web.schemas import Money, Out, answer, out
 from curation.web.text.markup import with_signs
 from judging.statistics.paired import MeanDifference, PairedVerdict, difference
 from judging.statistics.paired_tests import holm
@@ -38,18 +38,16 @@ class AgentBoard(TrajectoryFilter):
     k: int = Field(default=5, ge=1, le=1000, description="Attempts of `pass_at_k` and `pass_hat_k`.")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentComparison:
-    """An entry against the first of its set, over the tasks that both have. The verdict is corrected for all
-    comparisons of the board."""
+@out
+class AgainstOut:
+    """The difference of `pass_at_1` from the first entry of the set, over the tasks of both."""
 
-    change: MeanDifference
-    said: PairedVerdict
-    margin: str
-
-    @property
-    def verdict(self) -> str:
-        return self.said.within(self.margin)
+    delta: float = Field(examples=[-0.1])
+    low: float = Field(examples=[-0.3])
+    high: float = Field(examples=[0.1])
+    p: float = Field(examples=[0.31], description="Of this comparison alone.")
+    tasks: int = Field(examples=[20])
+    verdict: str = Field(examples=["not known"], description="Corrected for all comparisons of the board (Holm).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class AgentEntry:
     """An agent with a model on a set of tasks: scenarios, the server of episodes, or the file or dataset of a job.
 
     `tasks` are those with attempts, by name; `missing` is the number of others that entries of the set have attempts
-    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means per trajectory.
+    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means of known ones.
     """
 
     task_set: str
@@ -66,13 +64,13 @@ class AgentEntry:
     tasks: Mapping[str, Attempts]
     attempts: int
     errors: int
-    tokens: float
+    tokens: float | None
     cost: Decimal | None
     pass_at_1: Pass | None
     pass_at_k: Pass | None
     pass_hat_k: Pass | None
     missing: int = 0
-    against: AgentComparison | None = None
+    against: AgainstOut | None = None
 
     @property
     def shares(self) -> tuple[Pass | None, ...]:
@@ -87,12 +85,11 @@ def leaderboard(access: Access, params: AgentBoard) -> list[AgentEntry]:
     """Return the entries by their set of tasks, in each the best first, compared with the best."""
     rows = without_pending(access, params.apply(access.project), "sample")
     entries = sorted(_entries(rows, params.k), key=lambda one: (one.task_set, -one.rate, one.agent, one.model))
-    margin = access.project.settings.evaluation.equivalent_within
     every: dict[str, set[str]] = defaultdict(set)
     for entry in entries:
         every[entry.task_set] |= entry.tasks.keys()
     known = [replace(entry, missing=len(every[entry.task_set]) - len(entry.tasks)) for entry in entries[:MOST]]
-    return _compared(known, margin)
+    return _compared(known, access.project.settings.evaluation.equivalent_within)
 
 
 def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[AgentEntry]]]:
@@ -116,7 +113,8 @@ def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentEntry]:
     counted = known.values_list("of", "by", "model", "named", "outcome").annotate(n=Count("pk"))
     for of, by, model, subject, outcome, number in counted:
         counts[of, by, model][subject][outcome] = number
-    for row in known.values("of", "by", "model").annotate(mean_tokens=Avg("tokens"), mean_cost=Avg("cost")):
+    tokens = Avg("tokens", filter=Q(tokens__gt=0))
+    for row in known.values("of", "by", "model").annotate(mean_tokens=tokens, mean_cost=Avg("cost")):
         outcomes = counts[row["of"], row["by"], row["model"]]
         every = [found for of_task in outcomes.values() for found in of_task.items()]
         tried = {name: task for name, of_task in outcomes.items() if (task := attempts_of(of_task)).attempts}
@@ -154,7 +152,14 @@ def _compared(entries: Sequence[AgentEntry], margin: float) -> list[AgentEntry]:
     equal = holm([change.equivalence for change in found.values()])
     words = f"{100 * margin:g} points"
     said = {
-        place: AgentComparison(change, PairedVerdict.at(p, same), words)
+        place: AgainstOut(
+            change.delta,
+            change.interval.low,
+            change.interval.high,
+            change.p,
+            change.tasks,
+            PairedVerdict.at(p, same).within(words),
+        )
         for (place, change), p, same in zip(found.items(), ps, equal, strict=True)
     }
     return [replace(entry, against=said.get(place)) for place, entry in enumerate(entries)]
@@ -166,7 +171,7 @@ def _difference(best: AgentEntry, entry: AgentEntry, margin: float) -> MeanDiffe
     if not both:
         return None
     before, after = ([one.tasks[name].solved / one.tasks[name].attempts for name in both] for one in (best, entry))
-    return difference(before, after, both, margin=margin, resamples=RESAMPLES)
+    return difference(before, after, both, margin=margin, largest=1.0, resamples=RESAMPLES)
 
 
 class PassOut(Out):
@@ -178,17 +183,6 @@ class PassOut(Out):
     high: float = Field(validation_alias="interval.high", examples=[0.85])
     tasks: int = Field(examples=[20])
     left_out: int = Field(examples=[0], description="Tasks with fewer than `k` attempts.")
-
-
-class AgainstOut(Out):
-    """The difference of `pass_at_1` from the first entry of the set, over the tasks of both."""
-
-    delta: float = Field(validation_alias="change.delta", examples=[-0.1])
-    low: float = Field(validation_alias="change.interval.low", examples=[-0.3])
-    high: float = Field(validation_alias="change.interval.high", examples=[0.1])
-    p: float = Field(validation_alias="change.p", examples=[0.31], description="Of this comparison alone.")
-    tasks: int = Field(validation_alias="change.tasks", examples=[20])
-    verdict: str = Field(examples=["not known"], description="Corrected for all comparisons of the board (Holm).")
 
 
 class AgentOut(Out):
@@ -203,7 +197,7 @@ class AgentOut(Out):
     )
     attempts: int = Field(examples=[80])
     errors: int = Field(examples=[1])
-    tokens: float = Field(examples=[41_000.0], description="Mean of a trajectory.")
+    tokens: float | None = Field(examples=[41_000.0], description="Mean of the trajectories whose tokens are known.")
     cost: Money | None = Field(
         examples=["0.21"], description="Mean of the trajectories whose cost is known, in dollars."
     )
@@ -219,11 +213,11 @@ class AgentOut(Out):
         return len(entry.tasks)
 
 
-class AgentsOut(Schema):
-    data: list[AgentOut]
-
-
-@router.get("/projects/{slug}/agents", response=AgentsOut, summary="Compare agents and models by their trajectories")
+@router.get(
+    "/projects/{slug}/agents",
+    response=answer("AgentsOut", data=list[AgentOut]),
+    summary="Compare agents and models by their trajectories",
+)
 def list_agents(request: HttpRequest, slug: str, params: Query[AgentBoard]) -> dict[str, object]:
     """At most 200 entries: by their set of tasks, in each the best `pass_at_1` first. Those who review blind get no
     pending samples."""

@@ -22,34 +22,6 @@ from judging.statistics.values import ActionVerdict
 SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeRow:
-    """`share` of the run's trajectories, in percent."""
-
-    outcome: Outcome
-    count: int
-    share: int
-    kept: bool
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class KeptShare:
-    """A part of the kept trajectories, in percent."""
-
-    label: str
-    percent: int
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayRow:
-    url: str
-    scenario: str
-    agrees: bool
-    differences: int
-
-
 def rollout_section(run: Run) -> dict[str, object]:
     """Outcomes with links, and the balance of the kept trajectories."""
     rows = Trajectory.objects.of(run.project).filter(run=run)
@@ -60,13 +32,13 @@ def rollout_section(run: Run) -> dict[str, object]:
     return {
         "total": total,
         "outcomes": [
-            OutcomeRow(
-                outcome=outcome,
-                count=counts[outcome.value],
-                share=round(100 * counts[outcome.value] / total),
-                kept=outcome in KEPT,
-                url=f"{url}&outcome={outcome.value}",
-            )
+            {
+                "outcome": outcome,
+                "count": counts[outcome.value],
+                "share": round(100 * counts[outcome.value] / total),
+                "kept": outcome in KEPT,
+                "url": f"{url}&outcome={outcome.value}",
+            }
             for outcome in Outcome
             if outcome.value in counts
         ],
@@ -80,20 +52,21 @@ def rollout_section(run: Run) -> dict[str, object]:
 
 
 def replay_section(run: Run) -> dict[str, object]:
-    """How many replays agree, and the newest of them, those that differ first."""
+    """How many replays agree, the newest of them, those that differ first, and why others were skipped."""
     rows = Replay.objects.filter(run=run)
     counts = dict(rows.order_by().values_list("agrees").annotate(n=Count("id")))
     shown = rows.select_related("trajectory__scenario").order_by("agrees", "-id")[:SHOWN]
     return {
         "agree": counts.get(True, 0),
         "differ": counts.get(False, 0),
+        "skipped": run.result.get("skipped", {}),
         "rows": [
-            ReplayRow(
-                url=f"{reverse('trajectory-page', args=[run.project.slug, row.trajectory_id])}#replay",
-                scenario=row.trajectory.scenario_name,
-                agrees=row.agrees,
-                differences=len(row.differences),
-            )
+            {
+                "url": f"{reverse('trajectory-page', args=[run.project.slug, row.trajectory_id])}#replay",
+                "scenario": row.trajectory.scenario_name,
+                "agrees": row.agrees,
+                "differences": len(row.differences),
+            }
             for row in shown
         ],
         "total": sum(counts.values()),
@@ -160,27 +133,13 @@ def pairs_section(run: Run) -> dict[str, object]:
     }
 
 
-def _shares(balance: BalanceOut) -> list[KeptShare]:
+def _shares(balance: BalanceOut) -> list[dict[str, object]]:
     return [
-        KeptShare("Exit", round(100 * balance.exit), "end in exit"),
-        KeptShare("Panic", round(100 * balance.panic), "end in panic"),
-        KeptShare("Empty queue", round(100 * balance.empty_queue), "had nothing to do"),
-        KeptShare("Blocked", round(100 * balance.blocked), "could not do it"),
+        {"label": "Exit", "percent": round(100 * balance.exit), "note": "end in exit"},
+        {"label": "Panic", "percent": round(100 * balance.panic), "note": "end in panic"},
+        {"label": "Empty queue", "percent": round(100 * balance.empty_queue), "note": "had nothing to do"},
+        {"label": "Blocked", "percent": round(100 * balance.blocked), "note": "could not do it"},
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class TrialRow:
-    """`url` is that of its trajectory, if it has one."""
-
-    name: str
-    task: str
-    agent: str
-    model: str
-    reward: float | None
-    cost: Decimal | None
-    exception: str
-    url: str
 
 
 def harbor_section(run: Run) -> dict[str, object]:
@@ -195,16 +154,16 @@ def harbor_section(run: Run) -> dict[str, object]:
     }
 
 
-def _trial(run: Run, item: Item) -> TrialRow:
+def _trial(run: Run, item: Item) -> dict[str, object]:
     made = item.result["trajectories"]
     cost = item.result["cost"]
-    return TrialRow(
-        name=item.key,
-        task=item.data["task"],
-        agent=item.data["agent"],
-        model=item.data["model"],
-        reward=main_reward(item.result["rewards"]),
-        cost=None if cost is None else Decimal(cost),
-        exception=item.result["exception"],
-        url=reverse("trajectory-page", args=[run.project.slug, made[0]]) if made else "",
-    )
+    return {
+        "name": item.key,
+        "task": item.data["task"],
+        "agent": item.data["agent"],
+        "model": item.data["model"],
+        "reward": main_reward(item.result["rewards"]),
+        "cost": None if cost is None else Decimal(cost),
+        "exception": item.result["exception"],
+        "url": reverse("trajectory-page", args=[run.project.slug, made[0]]) if made else "",
+    }

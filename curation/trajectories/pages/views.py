@@ -3,7 +3,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
@@ -11,22 +11,55 @@ from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import look, look_at, reviews_blind, without_pending
 from curation.samples.models import SampleStatus
-from curation.trajectories.filters import PairList
-from curation.trajectories.models import Pair, Trajectory
+from curation.trajectories.filters import PairList, TrajectoryList
+from curation.trajectories.models import Outcome, Pair, Trajectory, TrajectoryQuerySet
 from curation.trajectories.pages.agents import AgentBoard, board_page
-from curation.trajectories.pages.pages import list_page, trajectory_view
+from curation.trajectories.pages.pages import trajectory_view
 from curation.trajectories.pages.tasks import TaskList, task_out, tasks_of
 from curation.trajectories.replay import replay_refusal, start_replay
 from curation.web.ids import find, number
-from curation.web.lists.pages import list_context
+from curation.web.lists.pages import chips, column, controls, list_context, page_urls, tabs
+from curation.web.problems import Problem
 from curation.web.text.markup import with_signs
+
+# The outcomes of imported runs; `failed` and `error` are also those that say more, which the filter offers.
+TABS = [
+    *((outcome.value, str(outcome.label)) for outcome in (Outcome.SOLVED, Outcome.FAILED)),
+    (Outcome.ERROR.value, "Error"),
+    (Outcome.UNKNOWN.value, str(Outcome.UNKNOWN.label)),
+]
 
 
 @project_page(Scope.READ, "GET")
 def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
-    page = list_page(access, request.GET)
-    context = {"page": page, "api_path": page.api_path, **page.pages, "leaves_out_pending": reviews_blind(access)}
-    return render(request, "trajectories/list.html", context, status=page.problem.status if page.problem else 200)
+    """A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
+    given = request.GET
+    url = reverse("trajectory-list", args=[access.project.slug])
+    params, problem = TrajectoryList(), None
+    rows: list[Trajectory] = []
+    pages: dict[str, str | None] = {}
+    try:
+        params = TrajectoryList.from_query(given)
+        page = params.shown(access, TrajectoryQuerySet.for_list)
+        rows, pages = page.rows, page_urls(url, params, page.next_cursor)
+    except Problem as refused:
+        if refused.code == "unknown_parameter":
+            raise  # no field of the form could show it; the list is shown without it
+        problem = refused
+    shown = {
+        "list_url": url,
+        "query": params.to_query(),
+        "sort": params.sort or params.sorts[0],
+        "tabs": tabs(url, params, "outcome", TABS),
+        "controls": controls(params.labels, given if problem else QueryDict(params.to_query()), params.choices),
+        "chips": chips(url, params),
+        "commands": column(url, params, "commands", "Commands"),
+        "rows": rows,
+        "problem": problem,
+    }
+    api_path = params.url(f"/api/v1/projects/{access.project.slug}/trajectories")
+    context = {"page": shown, "api_path": api_path, **pages, "leaves_out_pending": reviews_blind(access)}
+    return render(request, "trajectories/list.html", context, status=problem.status if problem else 200)
 
 
 @project_page(Scope.READ, "GET")

@@ -301,7 +301,7 @@ class ListParams(RequestQuery):
     sort word where they differ.
     """
 
-    sorts: ClassVar[Sequence[str]] = ("-id",)
+    sorts: ClassVar[Sequence[str]] = ("-id", "id")
     sort_columns: ClassVar[Mapping[str, str]] = {}
     beside: ClassVar[frozenset[str]] = frozenset({"limit", "cursor", "count", "sort"})
 

@@ -110,7 +110,10 @@ def _nothing(judge: JudgeReadings) -> str:
         return f"read only {duels} duels: {FEW_DUELS} are needed to say anything"
     found = first_share(judge)
     if found is None:
-        return f"nothing unusual in {duels} duels"
+        one_order = (
+            "" if judge.both.any() else ", but each was read in one order: a preference for a seat does not show"
+        )
+        return f"nothing unusual in {duels} duels{one_order}"
     share, expected = found
     if expected.low <= share <= expected.high:
         return f"nothing unusual in {duels} duels: {_seat_sentence(judge)}"

@@ -18,7 +18,7 @@ class JudgeSummary:
 
     n                   duels in which the judge parsed (every asked order)
     win_rate            share of them with a judge score above 0.5; a score of exactly 0.5 counts one half
-    flip_rate           share in which its two orders disagree on at least one dimension; 0 when n is 0
+    flip_rate           share of the duels read in both orders in which these disagree on at least one dimension
     flips               the same for each dimension alone
     first_share         share of the first answer in its choices that are no draw, over duels read in both orders; with
                         `first_expected`, where 95 % of unbiased judges are
@@ -36,7 +36,7 @@ class JudgeSummary:
     judge: str
     n: int
     win_rate: float | None
-    flip_rate: float
+    flip_rate: float | None
     flips: Mapping[str, float]
     first_share: float | None
     first_expected: Interval | None
@@ -128,14 +128,14 @@ def _summary(judge: JudgeReadings, panel: PanelReadings) -> JudgeSummary:
     seats = first_share(judge)
     half = np.arange(panel.count) < panel.count / 2
     others = {other.judge: same_choices(judge, other) for other in panel.judges.values() if other is not judge}
-    flips = judge.flips[parsed]
+    flips = judge.flips[parsed & judge.both]
     draws = judge.seats[~np.isnan(judge.seats)] == 0
     return JudgeSummary(
         judge=judge.judge,
         n=n,
         win_rate=win_rate(judge.score),
-        flip_rate=float(flips.any(axis=1).mean()) if n else 0.0,
-        flips=dict(zip(judge.dimensions, map(float, flips.mean(axis=0)), strict=True)) if n else {},
+        flip_rate=float(flips.any(axis=1).mean()) if len(flips) else None,
+        flips=dict(zip(judge.dimensions, map(float, flips.mean(axis=0)), strict=True)) if len(flips) else {},
         first_share=seats[0] if seats else None,
         first_expected=seats[1] if seats else None,
         draw_rate=float(draws.mean()) if len(draws) else None,

@@ -52,7 +52,7 @@ def trial(readings: Sequence[TrialReading]) -> InstructionsTrial:
     if not known:
         return InstructionsTrial(len(readings), before, after, None)
     right = [float(one.before == one.expected) for one in known], [float(one.after == one.expected) for one in known]
-    return InstructionsTrial(len(readings), before, after, difference(*right, tasks))
+    return InstructionsTrial(len(readings), before, after, difference(*right, tasks, largest=1.0))
 
 
 def _rightness(tasks: Sequence[str], expected: Sequence[int], said: Sequence[int | None]) -> Rightness:

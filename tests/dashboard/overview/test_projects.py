@@ -104,5 +104,5 @@ def test_rollouts_are_counted_by_outcome_and_the_shares_of_endings_sum_to_all(cl
     page = answer.content.decode()
     ends = page[page.index("How rollouts end") : page.index("How kept trajectories end")]
     assert "/p/acme/trajectories/?outcome=checker_failed" in ends and "Admitted" not in ends
-    title, endings = answer.context["endings"].tables[0]
-    assert title == "Terminal" and sum(line.share for line in endings) == 100
+    title, endings = answer.context["endings"]["tables"][0]
+    assert title == "Terminal" and sum(line["share"] for line in endings) == 100

@@ -57,13 +57,13 @@ def test_every_judge_reads_every_duel_in_both_orders(models: Models) -> None:
     assert json.loads(row.raw)["reason"] == row.reason == "as written"
 
 
-def test_without_swap_the_king_is_shown_first_and_nothing_can_flip(models: Models) -> None:
+def test_without_swap_the_king_is_shown_first_and_flips_are_not_known(models: Models) -> None:
     models.says["judge-a"] = first
     project, _ = make_arena(prompts=2, judges=("judge-a",))
     run = run_to_end(project, swap=False)
     assert {shown(request) for request in models.requests("judge-a")} == {(KING, CHALLENGER)}
     assert (run.result["margin"], run.result["buckets"]["defeat"]) == (-100.0, 2)
-    assert judges_of(run)["judge-a"]["flip_rate"] == 0
+    assert (judges_of(run)["judge-a"]["flip_rate"], judges_of(run)["judge-a"]["flips"]) == (None, {})
     again = run_to_end(project, "rescore")
     assert (again.result["parsed"], again.result["margin"]) == (2, -100.0)
 

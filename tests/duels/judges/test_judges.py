@@ -233,6 +233,13 @@ def test_the_charts_show_bias_and_agreement_with_intervals_and_numbers(client: C
     assert cells["z"][0] == [None, 0.0, 0.0] and cells["text"][0] == ["", "0%", "0%"]
 
 
+def test_the_page_names_judges_on_whom_no_verdict_rests(client: Client, run: Run) -> None:
+    client.force_login(make_member(run.project, make_user(), Role.CURATOR))
+    page = unescape(client.get(f"/p/{run.project.slug}/judges/").content.decode())
+    for judge in run.result["judges"]:
+        assert judge["control_objection"] and f"is not counted as informative: {judge['control_objection']}" in page
+
+
 def test_the_page_names_the_flaw_and_the_deleted_judge(client: Client, run: Run) -> None:
     Endpoint.objects.filter(name="judge-c").delete()
     client.force_login(make_member(run.project, make_user("ada"), Role.CURATOR))

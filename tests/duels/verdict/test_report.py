@@ -62,7 +62,7 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         assert line in text.splitlines(), [one for one in text.splitlines() if one[:18] == line[:18]]
     (silent,) = [line for line in text.splitlines() if line.startswith("| judge-c ")]
     assert "**Undecided**: it rests on 3 pull requests, 10 are needed; " in text
-    assert silent.startswith("| judge-c | 0 | – | 0.0 % | 0.0 % | – | 660 | unknown |") and "self-preference" in silent
+    assert silent.startswith("| judge-c | 0 | – | – | 0.0 % | – | 660 | unknown |") and "self-preference" in silent
     assert f"calls: {run.calls}, tokens in: {run.tokens_in}" in text
     assert "cost: $0.00066 and 19 calls of unknown cost" in text
     rows = [line for line in text[text.index("## Turns") :].splitlines() if line.startswith("| 7")]
@@ -114,6 +114,15 @@ def test_the_report_says_why_a_challenger_is_not_accepted(client: Client, models
         assert "ndecided" in text
         assert "the margin of 0.00 points is below 2" in text
         assert "points is not above 0" in text
+
+
+def test_without_a_parsed_duel_nothing_is_said_to_be_free_of_flags(client: Client, models: Models) -> None:
+    models.says["judge-a"] = prose
+    project, _ = make_arena(prompts=1, judges=("judge-a",))
+    run = run_to_end(project, attempts=1)
+    text = report(client, run)
+    assert "no duel was parsed" in text and "No parsed duel has" not in text + page(run)
+    assert "| judge-a | 0 | – | – | 0.0 % |" in text
 
 
 def test_a_run_without_a_verdict_says_so(client: Client, run: Run) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from curation.evaluations.models import ScreenedAnswer
 from curation.projects.models import AuditEntry
+from judging.commands.screen import FLAGS
 from tests.evaluations.evaluating import evaluated, make_rows, two_models, uploaded
 from tests.exports.pages.test_api import Script
 from tests.model_server import ModelServer
@@ -42,6 +43,25 @@ def test_a_comparison_and_its_files_have_the_same_figures(server: ModelServer) -
     text = script("get", f"{here}/comparison.md").content.decode()
     assert "| Exact command | 0 % | 100 % | +100.0 pp |" in text and "## Gains: 24" in text
     assert script("get", f"{here}/comparison.exe").status_code == 404
+
+
+def test_failed_calls_make_no_two_models_equivalent(server: ModelServer) -> None:
+    script, rows = Script(), make_rows(150)
+    split = uploaded(script, rows)
+    two_models(script, server, rows)
+    pk = evaluated(script, split, "good", "bad")
+    here = f"/evaluations/{pk}/compare/{pk}?model_before=good&model_after=bad"
+    ScreenedAnswer.objects.update(mark="none", failed=False, **dict.fromkeys(FLAGS, False))
+
+    def exact() -> str:
+        metrics = script("get", here).json()["metrics"]
+        return str(next(metric["said"] for metric in metrics if metric["metric"] == "exact"))
+
+    assert exact() == "equivalent within 5 points"
+    ScreenedAnswer.objects.filter(by__name="bad").update(failed=True)
+    found = script("get", here).json()
+    assert exact() == "not known" and "Whether bad and good differ is not known" in found["conclusion"]
+    assert found["notes"] == ["bad: 150 calls failed and count as wrong answers, which no other model's answers equal."]
 
 
 def test_models_of_one_evaluation_are_compared_by_name(server: ModelServer) -> None:

@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from curation.runs.models import Run
+from curation.runs.models import Run, RunState
 from tests.driving import end
 from tests.evaluations.evaluating import make_rows, page, screened, signed_in
 from tests.model_server import ModelServer
@@ -41,3 +41,17 @@ def test_a_check_is_shown_above_the_scores_and_splits_them(client: Client, serve
     assert "Training row 2" in found and "Now." in found and found.count('id="row-') == 2
     exact = page(client, project, "split-page", split.pk, query="?level=exact")
     assert exact.count('id="row-') == 1
+
+
+def test_a_newer_check_that_failed_is_named_beside_the_last_result(client: Client, server: ModelServer) -> None:
+    project = signed_in(client)
+    split = screened(project, server).split
+    assert split is not None
+    for text in (b'{"messages": [{"role": "assistant", "content": "Rye and oats."}]}', b"{broken"):
+        file = SimpleUploadedFile("train.jsonl", text)
+        client.post(reverse("split-check", args=[project.slug, split.pk]), {"file": file})
+        run = end(Run.objects.filter(kind="contamination").latest("pk"))
+    assert run.state == RunState.FAILED
+    shown = page(client, project, "split-page", split.pk)
+    assert "No row of this split is in the training data" in shown
+    assert f"run {run.pk}</a> failed" in shown and "notice--good" not in shown

@@ -69,7 +69,7 @@ def test_episodes_wait_for_a_server_that_is_down_and_go_on(server: ModelServer, 
         end(run)
     finally:
         process.kill()
-        process.wait()
+        process.join()
     assert states(run) == ["done"] * 3 and Episode.objects.filter(completed=True).count() == 3
     assert not ServerOutage.objects.exists()
     said = list(RunEvent.objects.filter(run=run).values_list("message", flat=True))

@@ -39,7 +39,7 @@ def cloud(log: Path, kind: str, most: int = 1) -> Iterator[tuple[str, Log]]:
     """A server's address, and its log by episode."""
     log.touch()
     port = free_port()
-    process = start_server("tests.sandbox.cloud_server", port, str(log), kind, str(most))
+    process = start_server("cloud_server", port, log, kind, most)
 
     def read() -> dict[str, list[dict[str, Any]]]:
         episodes: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -52,7 +52,7 @@ def cloud(log: Path, kind: str, most: int = 1) -> Iterator[tuple[str, Log]]:
         yield f"http://127.0.0.1:{port}", read
     finally:
         process.kill()
-        process.wait()
+        process.join()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,9 @@ from curation.evaluations.models import EvaluatedModel, Evaluation, ScreenedAnsw
 from curation.evaluations.screen.figures import overall, save_figures
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
+from curation.runs.kinds import kind_of
 from curation.runs.launch import launch
+from curation.runs.models import Run
 from tests.driving import end
 from tests.evaluations.evaluating import at_server, evaluate, make_rows, make_split, model_in, says
 from tests.factories import make_member, make_project
@@ -119,3 +121,11 @@ def test_a_baseline_whose_rows_were_retried_is_compared_again(project: Project) 
     against = model_in(second, "bad").against
     assert (against["missing"], against["metrics"]["exact"]["delta"]) == (0, -1.0)
     assert against["metrics"]["exact"]["said"] != "incomplete"
+
+
+def test_a_run_in_which_every_call_failed_has_no_best_model() -> None:
+    failed = {"model": "far", "n": 12, "errors": 12, "exact": 0.0}
+    run = Run(params={"kind": "static"}, result={"models": [failed, {**failed, "model": "near"}]})
+    assert kind_of("evaluate").conclude(run) == "No model has answered. 24 calls failed."
+    run.result["models"][1] |= {"errors": 3}
+    assert kind_of("evaluate").conclude(run) == "near matches exactly on 0.0 % of 12 rows. 15 calls failed."

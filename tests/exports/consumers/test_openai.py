@@ -11,7 +11,6 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from openai.types.chat import ChatCompletionAssistantMessageParam, ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import TypeAdapter
 
 from curation.projects.models import Project
@@ -20,9 +19,6 @@ from tests.factories import HISTORY, make_project, make_user, set_history
 from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-MESSAGES = TypeAdapter(list[ChatCompletionMessageParam])
-ANSWER = TypeAdapter(ChatCompletionAssistantMessageParam)
-TOOL_LIST = TypeAdapter(list[ChatCompletionToolParam])
 CALL = {"function": {"name": "bash", "arguments": {"command": "ls"}}}
 TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}]
 CALLING = [
@@ -41,20 +37,25 @@ def filled(*histories: list[Any]) -> Project:
 
 
 def test_every_message_has_a_published_type() -> None:
+    from openai.types import chat  # noqa: PLC0415 - most processes of tests need none
+
+    messages = TypeAdapter(list[chat.ChatCompletionMessageParam])
+    answer_type = TypeAdapter(chat.ChatCompletionAssistantMessageParam)
+    tools = TypeAdapter(list[chat.ChatCompletionToolParam])
     export = export_of(filled(HISTORY, CALLING), {"trainer": "openai"})
     assert export.counts["rows"] == {"openai-sft": {"train": 2}, "openai-preference": {"train": 2}}
     for row in rows(export, "openai-sft.train.jsonl"):
-        assert len(list(MESSAGES.validate_python(row["messages"]))) == len(row["messages"])
-        TOOL_LIST.validate_python(row["tools"])
+        assert len(list(messages.validate_python(row["messages"]))) == len(row["messages"])
+        tools.validate_python(row["tools"])
         weights = [message["weight"] for message in row["messages"] if message["role"] == "assistant"]
         assert weights[-1] == 1 and not any(weights[:-1])
     for row in rows(export, "openai-preference.train.jsonl"):
-        MESSAGES.validate_python(row["input"]["messages"])
-        TOOL_LIST.validate_python(row["input"]["tools"])
+        messages.validate_python(row["input"]["messages"])
+        tools.validate_python(row["input"]["tools"])
         assert row["input"]["parallel_tool_calls"] is True
         for side in ("preferred_output", "non_preferred_output"):
             (answer,) = row[side]
-            ANSWER.validate_python(answer)
+            answer_type.validate_python(answer)
     called, answered = rows(export, "openai-sft.train.jsonl")[1]["messages"][-3:-1]
     assert (called["tool_calls"][0]["id"], answered["tool_call_id"]) == ("call_1", "call_1")
 

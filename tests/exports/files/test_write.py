@@ -6,6 +6,7 @@ import json
 import orjson
 import pytest
 
+from curation.duels.score.models import Score
 from curation.projects.settings.document import ExportSettings, ProjectSettings
 from curation.review.models import Pick
 from curation.runs.models import RunState
@@ -150,6 +151,17 @@ def test_hostile_text_is_one_line_of_json() -> None:
     data = content(export, "sft-messages.train.jsonl")
     assert data.count(b"\n") == 1
     assert json.loads(data)["messages"][-1]["content"] == hostile
+
+
+def test_the_card_says_that_a_panel_judged_the_samples_only_if_one_did() -> None:
+    project = make_project()
+    make_approved(project)
+    card = content(export_of(project, BOTH), "README.md").decode()
+    assert "judged by a panel of models and approved by people" in card
+    # As of an imported score: no verdict made it.
+    Score.objects.all().delete()
+    card = content(export_of(project, BOTH), "README.md").decode()
+    assert "Training data for agent models, approved by people, exported by" in card
 
 
 def test_the_card_has_the_license_that_the_project_names() -> None:

@@ -360,7 +360,11 @@ def test_paraphrases_of_held_out_rows_are_left_out_by_recorded_embeddings(server
     server.behave("embedder", replies={"Look at the buckets.": "buckets", "Sieh dir die Eimer an.": "buckets"})
     at_server(project, server, "embedder")
     recipe = {**SFT, "held_out": [f"split/{split.pk}"]}
-    assert skipped_of(export_of(project, recipe)) == {}
+    without = export_of(project, recipe)
+    assert skipped_of(without) == {}
+    assert "paraphrase" not in without.counts["contamination"]["levels"]
+    card = content(without, "README.md").decode()
+    assert "Paraphrases were not looked for." in card and "in other words or in another language: 0" not in card
     project.settings_json = {"evaluation": {"embedding": "embedder"}}
     project.save()
 
@@ -370,6 +374,7 @@ def test_paraphrases_of_held_out_rows_are_left_out_by_recorded_embeddings(server
     assert clean.pk not in skipped_of(export)
     found = export.counts["contamination"]
     assert (found["levels"]["paraphrase"], found["embedded"], found["not_embedded"]) == (1, 3, 0)
+    assert "Paraphrases were looked for in 3 tasks." in content(export, "README.md").decode()
     assert run_export(project, SFT).run.calls == 0, "nothing is held out"
 
 

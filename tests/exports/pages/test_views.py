@@ -180,3 +180,11 @@ def test_an_export_ends_with_an_evaluation(client: Client) -> None:
     assert f'<option value="{export.pk}" selected>' in form and '<option value="val" selected>' in form
     client.force_login(make_member(project, role=Role.VIEWER))
     assert "Evaluate a model" not in client.get(address).content.decode()
+
+
+def test_samples_that_were_held_against_nothing_are_not_called_free_of_contamination(client: Client) -> None:
+    project = signed_in(client)
+    make_approved(project)
+    export = export_of(project, {"formats": ["dpo"]})
+    page = client.get(reverse("export-contaminated", args=[project.slug, export.pk])).content.decode()
+    assert "Not compared" in page and "No contamination" not in page

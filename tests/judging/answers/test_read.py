@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from time import process_time
 
 import pytest
 from hypothesis import example, given
@@ -136,3 +137,10 @@ def test_a_plain_answer_has_the_hash_of_the_canonical_form(text: str) -> None:
 )
 def test_markdown_outside_of_code_and_courtesies_are_counted(text: str, style: Style) -> None:
     assert style_of(text) == style
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n", " \n"])
+def test_the_style_of_an_answer_of_blank_lines_takes_linear_time(blank: str) -> None:
+    before = process_time()
+    assert style_of(blank * 40_000 + "- a\n") == Style(1, 0)
+    assert process_time() - before < 1

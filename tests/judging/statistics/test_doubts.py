@@ -40,6 +40,10 @@ def test_a_strict_gate_decides_nothing_that_rests_on_an_assumption() -> None:
         "All duels are of acme/anvil"
         in acceptance(one, panel=list("abc"), controls=controls, settings=strict).reasons[-1]
     )
+    for settings, decision in ((GateSettings(), "accepted"), (strict, "undecided")):
+        settings = replace(settings, one_order=True)
+        result = acceptance(duels, panel=list("abc"), controls=controls, settings=settings)
+        assert result.decision == decision and "assumes that its judges prefer no place" in result.basis
 
 
 def test_a_judge_that_its_controls_do_not_show_to_be_sound_checks_a_majority_all_the_same() -> None:

@@ -89,7 +89,7 @@ def test_more_looks_of_the_same_kind_prove_more() -> None:
 
 
 def test_disagreement_bounds_the_promise() -> None:
-    assert noise(0, 0, 0.05).at_least == 0.0
+    assert (noise(0, 0, 0.05).rate, noise(0, 0, 0.05).at_least) == (None, 0.0)
     found = noise(100, 18, 0.05)
     assert found.rate == pytest.approx(0.1) and 0.05 < found.at_least < 0.1
     assert noise(40, 40, 0.05).rate == 0.5

@@ -108,6 +108,10 @@ def test_agreement_of_few_tasks_proves_little() -> None:
     eight = difference([0.0] * 8, [1.0] * 8, list("abcdefgh"))
     assert (five.said, six.said, eight.said) == (PairedVerdict.NOT_KNOWN, PairedVerdict.LIKELY, PairedVerdict.CLEAR)
     assert difference([0.0], [1.0], ["a"]).said == PairedVerdict.NOT_KNOWN
+    # Tasks at 0 do not show how far a share can go: 58 of them are too few for 5 points, 59 are enough.
+    for tasks, said in ((1, PairedVerdict.NOT_KNOWN), (58, PairedVerdict.NOT_KNOWN), (59, PairedVerdict.EQUIVALENT)):
+        zero = [0.0] * tasks
+        assert difference(zero, zero, [""] * tasks, margin=0.05, largest=1.0).said == said
     same = difference([1.0, 0.0] * 20, [1.0, 0.0] * 20, [""] * 40)
     assert (same.delta, same.said) == (0.0, PairedVerdict.NOT_KNOWN) and same.interval.high == pytest.approx(
         0.088, abs=0.001

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from curation.llm.client import litellm_client, streams
+from curation.llm.client import streams
 from curation.llm.client.errors import CallError, Misconfigured, RateLimited, Refused, TimedOut, Transient
 from tests.llm.client.test_streams import END as OPENAIS_END
 from tests.llm.client.test_streams import TOOL, Body, Write, delta, event, serving
@@ -193,7 +193,7 @@ def test_an_endless_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(streams, "MAX_STREAM_BYTES", 400_000)
     assert "longer than 32 MiB" in str(error_of(endless))
-    monkeypatch.setattr(litellm_client, "MOST_CHUNKS", 20)
+    monkeypatch.setattr("curation.llm.client.litellm_client.MOST_CHUNKS", 20)
     assert "more than 20 chunks" in str(error_of(endless))
 
 

@@ -29,7 +29,8 @@ class TestCreate:
         secret = answer.json()["token"]
         works = client.get("/api/v1/projects", headers={"Authorization": f"Bearer {secret}"})
         assert works.status_code == 200
-        assert secret not in client.get("/api/v1/tokens", headers=headers).content.decode()
+        listed = client.get("/api/v1/tokens?sort=id", headers=headers)
+        assert secret not in listed.content.decode() and listed.json()["data"][-1]["name"] == "x"  # the oldest first
         assert secret not in str(list(Token.objects.values())) + str(list(AuditEntry.objects.values()))
 
     def test_a_credential_cannot_hand_on_what_it_lacks(self, client: Client) -> None:

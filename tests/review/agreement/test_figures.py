@@ -34,12 +34,12 @@ def test_figures_are_those_of_the_libraries_and_small_numbers_say_too_few(projec
     figures = {(one.of, one.names, one.dimension): one for one in figures_of(project)}
     codes = np.array([[word == "reject" for word in words] for words in (ONE, TWO)], dtype=float)
     alpha = krippendorff.alpha(reliability_data=codes, level_of_measurement="nominal")
-    everybody = figures["all", (), "outcome"].agreement
+    everybody = figures["all", (), "outcome"]
     assert everybody.value == pytest.approx(alpha) and (everybody.n, everybody.same) == (12, 9)
-    assert everybody.interval is not None and everybody.interval.low < alpha < everybody.interval.high
+    assert everybody.interval is not None and everybody.interval[0] < alpha < everybody.interval[1]
     pair = next(one for key, one in figures.items() if key[0] == "pair" and key[2] == "outcome")
-    assert pair.agreement.value == pytest.approx(cohens_kappa(ONE, TWO).kappa)
-    final = figures["bucket", ("final",), "outcome"].agreement
+    assert pair.value == pytest.approx(cohens_kappa(ONE, TWO).kappa)
+    final = figures["bucket", ("final",), "outcome"]
     assert (final.n, final.value, final.too_few) == (1, None, True)
 
 
@@ -65,7 +65,7 @@ def test_the_decision_of_someone_who_looked_before_is_not_independent(client: Cl
     Look.objects.create(sample=sample, user=curator.user)
     for person in (curator, ada):
         decide(access=person, sample_id=sample.pk, action="approve")
-    assert max(one.agreement.n for one in figures_of(project)) == 12
+    assert max(one.n for one in figures_of(project)) == 12
     path = "/api/v1/projects/billing/samples?count=true&independent=true"
     assert client.get(path, headers=make_bearer(curator.user)).json()["total"] == 12
 

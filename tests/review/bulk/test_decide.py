@@ -27,16 +27,16 @@ def test_a_selection_is_answered_per_row() -> None:
     ids = [str(s.pk) for s in (free, leaking, done, held, foreign)] + ["nonsense"]
     result = decide_selected(access=access, action="approve", ids=ids, comment="clear cases")
 
-    assert [row.sample_id for row in result.rows] == ids
-    assert [(row.status, bool(row.refusal)) for row in result.rows] == [
+    assert [row.id for row in result.rows] == ids
+    assert [(row.status, bool(row.error)) for row in result.rows] == [
         ("approved", False),
         ("approved", False),
-        ("", True),
-        ("", True),
-        ("", True),
-        ("", True),
+        (None, True),
+        (None, True),
+        (None, True),
+        (None, True),
     ]
-    assert other.user.username in result.rows[3].refusal
+    assert other.user.username in str(result.rows[3].error)
     assert (result.changed, len(result.refused)) == (2, 4)
     leaking.refresh_from_db()
     free.refresh_from_db()

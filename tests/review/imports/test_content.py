@@ -54,7 +54,19 @@ def test_common_layouts_have_an_answer_and_its_rival(row: dict[str, Any], answer
     assert said == [answer, other] and content.history
 
 
+@pytest.mark.parametrize("answers", [{"rejected": ["Five.", "Six."]}, {"rejected": "Five.", "preferred_output": "4."}])
+def test_a_second_answer_of_a_side_is_in_the_account(answers: dict[str, Any]) -> None:
+    found = read_imported_row(0, {"prompt": "Two?", "chosen": "Four.", **answers}, "marked")
+    assert found.content.other and message_text(found.content.other) == "Five."
+    said = {entry["field"]: entry["becomes"] for entry in found.account.entries()}
+    assert said["(other answers)"] == "ignored: a sample has the first answer of each side"
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "answers or steps": (
+        {"prompt": "Two?", "completions": ["Four.", "Five."], "rewards": [1, 0]},
+        "completions has several texts without `labels`: they may be answers, or the steps of one",
+    ),
     "unknown": ({"note": "x"}, "no layout of training data has the columns note"),
     "text": (
         {"text": "x"},

@@ -17,6 +17,13 @@ from tests.review.pages.test_browser import page, shot  # noqa: F401 - fixtures
 from tests.review.rows import sample_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+# The choice of a person who was faster than the script of the page.
+CHOOSES_AT_ONCE = """() => new MutationObserver((_, observer) => {
+  observer.disconnect();
+  const changes = document.querySelector("#diff-against");
+  changes.value = "parent";
+  changes.dispatchEvent(new Event("change", { bubbles: true }));
+}).observe(document.querySelector("#editor"), { childList: true })"""
 BETTER = "THOUGHT: I read what fails first.\n\n```bash\nsed -n '1,80p' IMPROVED\n```"
 
 
@@ -39,9 +46,9 @@ def test_a_suggestion_from_the_button_to_the_story(page: Page, project: Project,
     assert not Draft.objects.filter(text=BETTER).exists()
     shot(page, "suggestion")
 
+    page.evaluate(CHOOSES_AT_ONCE)
     page.get_by_role("button", name="Put it into the editor").click()
     expect(page.locator("#refine-text")).to_have_value(BETTER)
-    page.get_by_label("Changes to").select_option("the text before")
     expect(page.locator("#editor-diff ins")).to_contain_text(["first", "IMPROVED"])
     page.locator("#refine-text").press("Control+End")
     page.keyboard.type("\nthen stop")

@@ -163,8 +163,8 @@ def test_every_bin_lists_exactly_its_samples(client: Client, access: Access, hea
     Duel.objects.filter(sample=imported).update(counting=None)
     client.force_login(access.user)
     scores = client.get("/p/acme/thresholds/").context["scores"]
-    assert scores.imported == 1
-    for one in scores.bins:
+    assert scores["imported"] == 1
+    for one in scores["bins"]:
         for url, wanted in (
             (one.url, one.samples),
             (f"{one.url}&status=pending", one.pending),
@@ -219,3 +219,12 @@ def test_members_without_the_right_see_the_page_but_cannot_save_and_strangers_se
     client.force_login(reviewer_of(make_project("other")).user)
     assert client.get("/p/acme/thresholds/").status_code == 404
     assert "No scores yet" in client.get("/p/other/thresholds/").content.decode()
+
+
+def test_the_chart_has_approval_rates_only_where_people_decided(client: Client) -> None:
+    access = reviewer_of(make_project("acme"), role=Role.CURATOR)
+    client.force_login(access.user)
+    sample = add(access.project, 90.0)
+    assert "yaxis2" not in client.get("/p/acme/thresholds/").content.decode()
+    decide(access=access, sample_id=sample.pk, action="approve")
+    assert "yaxis2" in client.get("/p/acme/thresholds/").content.decode()

@@ -134,7 +134,8 @@ def test_a_dropped_socket_and_a_server_that_is_not_there_are_infra() -> None:
     process = start_shop(port)
     with pytest.raises(SandboxFailed, match="step"):
         play(f"ws://127.0.0.1:{port}", ["shop add"], task_id="drops")
-    assert process.wait(10) == 1
+    process.join(10)
+    assert process.exitcode == 1
     with pytest.raises(SandboxFailed, match="reset"):
         play(f"ws://127.0.0.1:{port}", ["shop add"])
 

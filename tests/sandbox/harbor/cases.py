@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sandbox.harbor.tasks import TaskFile, TaskFolder, read_task
+from sandbox.harbor.task_folder import TaskFile, TaskFolder, read_task
 from tests.sandbox.harbor.tasks import DOCKERFILE, task_files, verdict
 
 

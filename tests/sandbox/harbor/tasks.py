@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sandbox.harbor.tasks import TaskFile
+from sandbox.harbor.task_folder import TaskFile
 from tests.parts import HARBOR_IMAGE
 
 TOML = """\

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.harbor.tasks import read_task
+from sandbox.harbor.task_folder import read_task
 from tests.parts import harbor
 from tests.sandbox.harbor.tasks import task_files
 

@@ -9,7 +9,7 @@ import pytest
 from sandbox.gate.report import GateVerdict
 from sandbox.harbor.command import Harbor
 from sandbox.harbor.gate import run_harbor_gate
-from sandbox.harbor.tasks import TaskFile, TaskFolder, read_task
+from sandbox.harbor.task_folder import TaskFile, TaskFolder, read_task
 from sandbox.harbor.trials import Ended, LintFinding, LocalRunner
 from tests.parts import harbor
 from tests.sandbox.harbor.cases import CHEATABLE, SOUND, Case

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.harbor.export import NotExported, task_of
-from sandbox.harbor.tasks import TaskFolder
+from sandbox.harbor.task_folder import TaskFolder
 from sandbox.protocol import Fixture, Setup
 
 pytestmark = pytest.mark.bubblewrap

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.harbor.tasks import TaskFile, TaskFolder, TaskRefused, dump_toml, read_task
+from sandbox.harbor.task_folder import TaskFile, TaskFolder, TaskRefused, dump_toml, read_task
 from tests.sandbox.harbor.tasks import TOML, task_files
 
 STEPS = """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.harbor.tasks import TaskFile, TaskRefused, read_task
+from sandbox.harbor.task_folder import TaskFile, TaskRefused, read_task
 from sandbox.harbor.terminal_bench import harbor_files
 
 # A billion texts when each alias is followed.

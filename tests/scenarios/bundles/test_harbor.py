@@ -18,7 +18,7 @@ from curation.imports.kinds import ImportParams
 from curation.imports.pages.preview import preview
 from curation.projects.models import Project
 from curation.scenarios.models import Scenario
-from sandbox.harbor.tasks import TaskFile
+from sandbox.harbor.task_folder import TaskFile
 from tests.factories import make_project, make_user
 from tests.imports.bringing import bad_rows, bring, upload
 from tests.sandbox.harbor.tasks import TOML, task_files

@@ -19,7 +19,7 @@ from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.models import Scenario
 from sandbox.harbor.command import Harbor
 from sandbox.harbor.export import registry
-from sandbox.harbor.tasks import TaskFile, read_task
+from sandbox.harbor.task_folder import TaskFile, read_task
 from sandbox.harbor.trials import LocalRunner
 from tests.factories import make_scenario
 from tests.parts import HARBOR_IMAGE, ROOT, harbor

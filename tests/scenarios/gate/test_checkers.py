@@ -12,7 +12,7 @@ from curation.scenarios.gate.findings import findings_of
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import ShellTask
 from sandbox.choose import choose_backend
-from sandbox.gate.experiments import BundleSubject
+from sandbox.gate.checker_tests import BundleSubject
 from sandbox.gate.gate import run_gate
 from sandbox.gate.play import Reference
 from sandbox.gate.report import CHECKER, GateVerdict

@@ -129,9 +129,9 @@ def test_a_repair_is_attacked_again_and_admits_honest_work(project: Project, ope
     row.refresh_from_db()
     assert (run.state, row.status, row.version, row.reason) == ("succeeded", "admitted", 2, "")
     shown: dict[str, Any] = gate_section(run)
-    assert [(one.status, one.count) for one in shown["verdicts"]] == [("admitted", 1)]
+    assert [(one["status"], one["count"]) for one in shown["verdicts"]] == [("admitted", 1)]
     (refused,) = shown["refusals"]
-    assert refused.url.endswith(f"report/?report={GateReport.objects.get(run=run, verdict='rejected').pk}")
+    assert refused["url"].endswith(f"report/?report={GateReport.objects.get(run=run, verdict='rejected').pk}")
     assert run.result == {"attacked": 1, "got_in": 1, "mended": 1}
     checks = GateReport.objects.newest_of([row])[row.pk].checks
     assert [check["name"] for check in checks][-2:] == [

@@ -23,7 +23,7 @@ from curation.scenarios.taxonomy.axes import shipped_taxonomy
 from curation.trajectories.attack.mend import read_repair
 from curation.web.problems import Problem
 from sandbox.harbor.command import Harbor, HarborFailed
-from sandbox.harbor.tasks import read_task
+from sandbox.harbor.task_folder import read_task
 from sandbox.harbor.trials import LocalRunner
 from tests.factories import make_endpoint, make_user
 from tests.parts import harbor as real_harbor

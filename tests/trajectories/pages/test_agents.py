@@ -55,6 +55,12 @@ def test_models_are_ranked_by_the_share_that_they_solve(client: Client, project:
     assert page.index("strong") < page.index("weak&lt;b&gt;") and "clearly different" in page and "25 %" in page
 
 
+def test_tokens_that_no_trajectory_names_are_not_0(client: Client, project: Project) -> None:
+    for model, tokens in (("told", 900), ("told", 0), ("untold", 0)):
+        make_imported(project, outcome="solved", task="t0", model=model, tokens=tokens)
+    assert {entry["model"]: entry["tokens"] for entry in board(client, project)} == {"told": 900.0, "untold": None}
+
+
 def test_few_tasks_decide_nothing(client: Client, project: Project) -> None:
     attempts(project, "weak", solved=0, failed=2, tasks=2)
     attempts(project, "strong", solved=2, failed=0, tasks=2)

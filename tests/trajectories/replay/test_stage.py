@@ -1,6 +1,9 @@
 import pytest
+from django.template.loader import render_to_string
 
+from curation.runs.kinds import kind_of
 from curation.trajectories.models import Replay, Trajectory
+from curation.trajectories.pages.run_section import replay_section
 from curation.web.problems import Invalid
 from sandbox.errors import SandboxFailed
 from tests.factories import make_scenario, make_trajectory
@@ -57,6 +60,12 @@ def test_a_trajectory_that_cannot_be_compared_is_skipped_with_a_reason(
     run = run_to_end(row.project, "replay")
     assert (run.items_done, run.items_skipped) == (1, 2)
     assert sorted(run.result["skipped"].values()) == [1, 1]
+    assert kind_of("replay").conclude(run) == "1 of 1 replay agrees with the record. 2 trajectories were not replayed."
+    row.delete()
+    nothing = run_to_end(row.project, "replay")
+    assert kind_of("replay").conclude(nothing) == "2 trajectories were not replayed."
+    shown = render_to_string("trajectories/replay/_run_section.html", replay_section(nothing))
+    assert "agree" not in shown and "1 trajectory skipped: its " in shown
 
 
 def test_a_broken_sandbox_does_not_mark_the_trajectory(operators: Operators, rooms: FakeBackend) -> None:

@@ -89,7 +89,7 @@ def _session(files: Files, result: Json, folder: str, account: Account) -> Itera
 
     reading = atif.read(document, find=find, path="trajectory.")
     account.add(reading.account)
-    verdict = _verdict(files, result, folder)
+    verdict = _verdict(files, result, folder, account)
     for session in reading.sessions:
         yield replace(session, verdict=verdict, usage=_usage(result, session.usage))
 
@@ -127,15 +127,23 @@ def _placed(session: AgentSession, result: Json, folder: str, step: str) -> Agen
     )
 
 
-def _verdict(files: Files, result: Json, folder: str) -> VerifierResult:
+def _verdict(files: Files, result: Json, folder: str, account: Account) -> VerifierResult:
     output = files.text(f"{folder}verifier/test-stdout.txt", f"{NAME}: the verifier's output")
-    rewards = _numbers((result.get("verifier_result") or {}).get("rewards")) or _of_files(files, folder)
+    given = (result.get("verifier_result") or {}).get("rewards") or {}
+    rewards = _numbers(given)
+    no_numbers = [name for name in given if name not in rewards]
+    for name in no_numbers:
+        account.count(f"result.verifier_result.rewards.{name}", "ignored: it is no number")
+    rewards = rewards or _of_files(files, folder)
     raised = result.get("exception_info") or {}
     exception = ": ".join(filter(None, (raised.get("exception_type"), raised.get("exception_message"))))
     # A reward is valid after some errors, such as the agent's timeout. Older results do not say so, and have a reward
     # only where the verifier ran.
     valid = bool(rewards) and result.get("reward_valid", True) is not False
-    return VerifierResult(_outcome(rewards, valid=valid, exception=exception), rewards, output, exception, valid)
+    outcome = _outcome(rewards, valid=valid, exception=exception)
+    if no_numbers and MAIN not in rewards:  # the others alone do not decide
+        outcome = SessionOutcome.UNKNOWN
+    return VerifierResult(outcome, rewards, output, exception, valid)
 
 
 def _of_files(files: Files, folder: str) -> dict[str, float]:

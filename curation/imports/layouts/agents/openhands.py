@@ -177,9 +177,12 @@ def _conversation(events: Any, path: str, fields: Fields) -> _Conversation:
             raise RowRefused(f"{path}.{index} is no event of OpenHands")
         event = _with_source(event, f"{path}.{index}")
         word = next((name for name in ("kind", "action", "observation") if event.get(name)), "")
+        before = len(found.messages)
         if not word or not _ADD[word](found, event):
             name = str(event.get(word) or "other")
             fields.became(f"{path}.{index}.{name}", _CONDENSED if "ondens" in name else _UNSEEN)
+        for message in found.messages[before:]:
+            message["timestamp"] = event.get("timestamp")
     return found
 
 
@@ -203,7 +206,8 @@ def _add_action(found: _Conversation, event: Json) -> bool:
     response = answered.get("model_response") or {}
     if choices := response.get("choices"):
         if response.get("id") != found.answer or not found.answer:
-            found.messages.append(choices[0]["message"])
+            facts = {name: response.get(name) for name in ("model", "usage")}
+            found.messages.append({**choices[0]["message"], **facts})
             found.answer = response.get("id") or ""
     elif word in _ACTIONS_LEFT_OUT:
         return False

@@ -6,11 +6,12 @@ other agents of a trace, and calls with messages of their own, are subagents.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from curation.imports.layouts.account import REPLACED, Account, DocumentReading, Fields
+from curation.imports.layouts.account import EMPTY, IGNORED, REPLACED, Account, DocumentReading, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.messages.calls import read_tools
+from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.session import (
     AgentSession,
@@ -35,7 +36,7 @@ _BECOMES = {
     **dict.fromkeys(("mlflow.spanInputs", "mlflow.spanOutputs"), "steps"),
     "mlflow.chat": "steps, usage",
     "mlflow.llm": "agent",
-    **dict.fromkeys(("gen_ai.usage", "llm.token_count", "llm.usage"), "usage"),
+    **dict.fromkeys(("gen_ai.usage", "llm.token_count", "llm.usage", "llm.cost"), "usage"),
     **dict.fromkeys(("gen_ai.request", "gen_ai.response", "gen_ai.agent", "llm.model_name"), "agent"),
 }
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "mlflow.llm.model", "model")
@@ -46,6 +47,15 @@ _INPUT_TOKENS = (
 _OUTPUT_TOKENS = (
     *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
     "mlflow.chat.tokenUsage.output_tokens",
+)
+_CACHED_TOKENS = ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read")
+_COSTS = ("gen_ai.usage.cost", "llm.cost.total")
+# Fields of a trace of Langfuse that have a place, and those of single spans.
+_OF_TRACES = frozenset(("id", "observations", "scores", "input", "output"))
+_OF_SPANS = frozenset(
+    ("name", "context", "trace_id", "traceId", "span_id", "spanId", "parent_id", "parentSpanId", "parent_span_id")
+    + ("attributes", "events", "status", "status_code", "status_message", "start_time", "startTimeUnixNano")
+    + ("start_time_unix_nano", "startTime", "span_kind", "kind", "object", "span_data")
 )
 # Names of attributes are read to this depth; deeper values are part of them.
 _DEPTH = 2
@@ -66,16 +76,19 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> DocumentReading:
     """Return the same of documents that have parts of the same traces, such as a span in each line of a file."""
     calls: dict[str, list[TracedCall]] = {}
     reasons: list[str] = []
-    scores: dict[str, dict[str, float]] = {}
+    about: dict[str, _About] = {}
     account = Account()
     for row in rows:
         found, unreadable = read_calls(row)
         reasons += unreadable
         for call in found:
             calls.setdefault(call.span.trace, []).append(call)
-        if given := _scores(row):
-            scores[str(row.get("id", ""))] = given
-            account.count("scores", "rewards")
+        if "observations" in row:
+            about[str(row.get("id", ""))] = _about(row, account)
+        elif "attributes" in row:
+            for name in row.keys() - _OF_SPANS:
+                if row[name] not in EMPTY:
+                    account.count(name, IGNORED)
     sessions = []
     for trace, spans in calls.items():
         try:
@@ -85,8 +98,9 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> DocumentReading:
             continue
         account.add(fields)
         if session:
-            rewards = scores.get(trace, {})
-            sessions.append(replace(session, verdict=replace(session.verdict, rewards=rewards)))
+            told = about.get(trace, _About({}, {}))
+            verdict = replace(session.verdict, rewards=told.rewards)
+            sessions.append(replace(session, verdict=verdict, metadata=session.metadata | told.metadata))
     if not sessions and reasons:
         raise RowRefused(reasons[0])
     if not sessions and any(call.choices == [] for spans in calls.values() for call in spans):
@@ -94,20 +108,36 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> DocumentReading:
     return DocumentReading(sessions, account, reasons)
 
 
-def _scores(row: Mapping[str, Any]) -> dict[str, float]:
+class _About(NamedTuple):
+    """The fields of a trace beside its observations. Scores without a number are metadata."""
+
+    rewards: dict[str, float]
+    metadata: Json
+
+
+def _about(row: Mapping[str, Any], account: Account) -> _About:
+    rewards: dict[str, float] = {}
+    metadata = {f"trace.{name}": row[name] for name in row if name not in _OF_TRACES and row[name] not in EMPTY}
+    for name in metadata:
+        account.count(name.removeprefix("trace."), "metadata")
     given = row.get("scores")
-    scores = [score for score in given if isinstance(score, dict)] if isinstance(given, list) else []
-    return {
-        str(score.get("name")): float(score["value"]) for score in scores if isinstance(score.get("value"), int | float)
-    }
+    for score in given if isinstance(given, list) else ():
+        value = score.get("value", score.get("stringValue")) if isinstance(score, dict) else None
+        if isinstance(value, int | float):
+            rewards[str(score.get("name"))] = float(value)
+        elif isinstance(score, dict):
+            metadata[f"scores.{score.get('name')}"] = score.get("stringValue") or value
+    if given:
+        account.count("scores", "rewards" if rewards else "metadata")
+    return _About(rewards, metadata)
 
 
 @dataclass(slots=True)
 class _Conversation:
-    """The calls of one agent that continue each other. `last` has the messages of all."""
+    """The calls of one agent that continue each other, each with its answer. `last` has the messages of all."""
 
     agent: str
-    calls: list[TracedCall]
+    calls: list[tuple[TracedCall, Generation]]
     last: Generation
 
     def continues(self, agent: str, generation: Generation) -> bool:
@@ -125,9 +155,9 @@ def _session(trace: str, calls: Sequence[TracedCall]) -> tuple[AgentSession | No
         agent, generation = _agent_of(call.span, spans), call.choices[0]
         known = next((one for one in reversed(conversations) if one.continues(agent, generation)), None)
         if known is None:
-            conversations.append(_Conversation(agent, [call], generation))
+            conversations.append(_Conversation(agent, [(call, generation)], generation))
         else:
-            known.calls.append(call)
+            known.calls.append((call, generation))
             known.last = generation
     fields = Fields({})
     for call in calls:
@@ -135,7 +165,7 @@ def _session(trace: str, calls: Sequence[TracedCall]) -> tuple[AgentSession | No
     if not conversations:
         return None, fields.account()
     # The outermost agent is the one whose first call is the earliest among those without an agent above.
-    main = min(conversations, key=lambda one: (_depth(one.calls[0].span, spans), -len(one.last.messages)))
+    main = min(conversations, key=lambda one: (_depth(one.calls[0][0].span, spans), -len(one.last.messages)))
     inner = [_one(one, spans, fields) for one in conversations if one is not main]
     session = _one(main, spans, fields)
     error = next((span.error for span in spans.values() if not span.parent and span.error), "")
@@ -150,7 +180,11 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
         fields.became(place, REPLACED)
     read = read_messages(last["messages"], "messages", fields)
     tools = read_tools(last["tools"], "tools")
-    attributes = [call.span.attributes for call in conversation.calls]
+    for call, generation in conversation.calls:
+        position = read.positions[generation.turns[0]]
+        if position >= 0:
+            add_facts(read.steps[position], _facts(call.span))
+    attributes = [call.span.attributes for call, _ in conversation.calls]
     models = [model for one in attributes if (model := _first(one, *_MODELS))]
     span = spans.get(conversation.agent)
     name = (span and (_first(span.attributes, "gen_ai.agent.name", "agent.name") or span.name)) or NAME
@@ -162,10 +196,24 @@ def _one(conversation: _Conversation, spans: Mapping[str, Span], fields: Fields)
         usage=SessionUsage(
             _total(attributes, *_INPUT_TOKENS),
             _total(attributes, *_OUTPUT_TOKENS),
-            _total(attributes, "gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read"),
+            _total(attributes, *_CACHED_TOKENS),
+            _cost(attributes),
+            usage_of(read.steps).seconds,
         ),
         metadata=clean(_metadata(attributes), "")[0],
     )
+
+
+def _facts(span: Span) -> Json:
+    """Return the time, model, tokens and price of a call, as a message has them."""
+    given = span.attributes
+    names = {"input_tokens": _INPUT_TOKENS, "output_tokens": _OUTPUT_TOKENS, "cached_tokens": _CACHED_TOKENS}
+    return {
+        "timestamp": int(span.start) if span.start.isdecimal() else span.start,
+        "model": _first(given, *_MODELS),
+        "usage": {name: integer(_first(given, *each)) for name, each in names.items()},
+        "cost": _cost([given]),
+    }
 
 
 def _agent_of(span: Span, spans: Mapping[str, Span]) -> str:
@@ -206,6 +254,12 @@ def _first(attributes: Mapping[str, Any], *names: str) -> Any:
 
 def _total(attributes: Sequence[Mapping[str, Any]], *names: str) -> int | None:
     each = [number for one in attributes if (number := integer(_first(one, *names))) is not None]
+    return sum(each) if each else None
+
+
+def _cost(attributes: Sequence[Mapping[str, Any]]) -> float | None:
+    found = [_first(one, *_COSTS) for one in attributes]
+    each = [float(cost) for cost in found if isinstance(cost, int | float)]
     return sum(each) if each else None
 
 

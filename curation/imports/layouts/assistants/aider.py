@@ -19,8 +19,10 @@ _CHAT = re.compile(r"^# aider chat started at (?P<time>.+)\n", re.MULTILINE)
 _CALL = re.compile(r"^(?P<kind>TO LLM|LLM RESPONSE) (?P<time>\d{4}-\d\d-\d\dT\S+)\n", re.MULTILINE)
 _ROLES = ("SYSTEM", "USER", "ASSISTANT")
 _MODEL, _VERSION = re.compile(r"(?:Main model|Model): (\S+)"), re.compile(r"Aider v?(\d\S*)")
+# Aider ends each line of its own in two blanks. Without them it is told from `>>>>>>> REPLACE` by the blank after `>`.
+_PROGRAM, _TRIMMED = re.compile(r"^> .*  $", re.MULTILINE), re.compile(r"^>(?: .*)?$", re.MULTILINE)
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
-_TOKENS = re.compile(rf"Tokens: (?P<sent>{_NUMBER}k?) sent,(?:.*?,)? (?P<received>{_NUMBER}k?) received\.")
+_TOKENS = re.compile(rf"Tokens: (?P<sent>{_NUMBER}k?) sent,(?:[^\n]{{0,200}}?,)? (?P<received>{_NUMBER}k?) received\.")
 _COST = re.compile(rf"Cost: \$(?P<cost>{_NUMBER}) message")
 
 
@@ -69,8 +71,9 @@ def _chat(chat: str, time: str) -> Iterator[Json]:
     """Yield the messages of one chat. A line of the program about tokens is the usage of the answer before it."""
     said: Json = {"role": "", "content": ""}
     first: Json = {"timestamp": time}
+    program = _PROGRAM if _PROGRAM.search(chat) else _TRIMMED
     for line in chat.splitlines(keepends=True):
-        if line.startswith(">"):
+        if program.match(line):
             if said["role"] == "assistant":
                 said |= _used(line)
             continue

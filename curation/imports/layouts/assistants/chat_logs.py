@@ -6,20 +6,34 @@ from typing import Any
 import orjson
 
 from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
+from curation.imports.layouts.messages.metrics import add_facts, usage_of
 from curation.imports.layouts.messages.read import read_messages
-from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage, VerifierResult, agent_of
+from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, VerifierResult, agent_of
 from curation.imports.sources.rows import RowRefused
 
+# A message, and its time, model and usage.
+_Said = tuple[Json, Json]
 GEMINI, OPENCODE = "Gemini CLI session", "opencode session"
 _UNSEEN = "ignored: the model does not see it"
 # Messages of the program to the person.
 _SAID_BY_PROGRAM = frozenset(("info", "error", "warning", "quit", "help", "about", "stats"))
 # What becomes of the fields of a message, a call and its state; steps have those without a word. Others are ignored.
-_OF_GEMINI = dict.fromkeys(("type", "content", "thoughts", "toolCalls"), "") | {"tokens": "usage", "model": "agent"}
-_OF_CALL = dict.fromkeys(("id", "name", "args", "result"), "")
-_OF_INFO = {"role": "", "modelID": "agent", "tokens": "usage", "cost": "usage", "error": "exception"}
+_OF_GEMINI = {
+    **dict.fromkeys(("type", "content", "thoughts", "toolCalls"), ""),
+    "tokens": "usage",
+    "model": "agent",
+    "timestamp": "timestamp",
+}
+_OF_CALL = dict.fromkeys(("id", "name", "args", "result", "status"), "")
+_OF_INFO = {
+    **dict.fromkeys(("role", "system"), ""),
+    **dict.fromkeys(("tokens", "cost"), "usage"),
+    "modelID": "agent",
+    "error": "exception",
+    "time": "timestamp",
+}
 _OF_PART = dict.fromkeys(("type", "text", "callID", "tool", "state", "mime", "url"), "")
-_OF_STATE = dict.fromkeys(("input", "output", "error"), "")
+_OF_STATE = dict.fromkeys(("input", "output", "error", "status"), "")
 # Parts of opencode that are no text: steps, states of files, and what the program did.
 _PARTS_LEFT_OUT = frozenset(
     ("step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction", "subtask")
@@ -48,17 +62,16 @@ def fits_opencode(document: Mapping[str, Any]) -> bool:
 def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session of a file of Gemini CLI. Raises `RowRefused`."""
     fields = Fields(document)
-    messages: list[Json] = []
-    used: list[Json] = []
+    messages: list[_Said] = []
     model = ""
     for index, one in enumerate(fields.take("messages", "steps")):
         kind, content, path = one.get("type"), one.get("content"), f"messages.{index}"
         _tell(fields, path, one, _OF_GEMINI)
+        facts = {name: one.get(name) for name in ("timestamp", "model", "tokens")}
         if kind == "user":
-            messages.append({"role": "user", "content": content})
+            messages.append(({"role": "user", "content": content}, facts))
         elif kind == "gemini":
             model = one.get("model") or model
-            used.append(one.get("tokens") or {})
             thoughts = [
                 f"{thought.get('subject', '')}\n{thought.get('description', '')}"
                 for thought in one.get("thoughts") or []
@@ -68,15 +81,14 @@ def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
                 _tell(fields, f"{path}.toolCalls.{place}", call, _OF_CALL)
             answers = [(call, _answer_of(call.get("result"))) for call in calls]
             messages += _answered(
-                content, thoughts, [(_call(c["id"], c["name"], c.get("args")), a) for c, a in answers]
+                content, thoughts, [(_call(c["id"], c["name"], c.get("args"), c), a) for c, a in answers], facts
             )
         elif kind in _SAID_BY_PROGRAM:
             fields.became(f"messages.{index}.{kind}", _UNSEEN)
         else:
             raise RowRefused(f"messages.{index} has the type {kind!r}, which is not known"[:300])
-    usage = SessionUsage(*(_sum(used, name) for name in ("input", "output", "cached")))
     origin = SessionOrigin(id=str(fields.take("sessionId", "id")))
-    return _reading(GEMINI, "gemini-cli", messages, fields, model=model, usage=usage, origin=origin)
+    return _reading(GEMINI, agent_of("gemini-cli", model=model), messages, fields, origin=origin)
 
 
 def gemini_session(lines: Iterable[Mapping[str, Any]]) -> Json:
@@ -106,9 +118,8 @@ def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
     """Return the session that opencode exports. Raises `RowRefused`."""
     fields = Fields(document)
     about = fields.take("info", "metadata")
-    messages: list[Json] = []
-    used: list[Json] = []
-    model, exception = "", ""
+    messages: list[_Said] = []
+    model, exception, system = "", "", ""
     for index, one in enumerate(fields.take("messages", "steps")):
         info, path = one["info"], f"messages.{index}.parts"
         _tell(fields, f"messages.{index}.info", info, _OF_INFO)
@@ -126,7 +137,7 @@ def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
                 state = part.get("state") or {}
                 _tell(fields, f"{path}.{place}.state", state, _OF_STATE)
                 answer = state.get("output", state.get("error"))
-                calls.append((_call(part.get("callID"), part.get("tool"), state.get("input")), answer))
+                calls.append((_call(part.get("callID"), part.get("tool"), state.get("input"), state), answer))
             elif kind == "file" and str(part.get("mime")).startswith("image/"):
                 texts.append({"type": "image_url", "image_url": {"url": part.get("url")}})
             elif kind == "file" or kind in _PARTS_LEFT_OUT:
@@ -135,21 +146,22 @@ def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
                 )
             else:
                 raise RowRefused(f"{path}.{place} has the type {kind!r}, which is not known"[:300])
+        facts = {"timestamp": (info.get("time") or {}).get("created"), "model": info.get("modelID")}
         if info.get("role") == "assistant":
             model = info.get("modelID") or model
-            used.append({**(info.get("tokens") or {}), "cost": info.get("cost")})
             exception = str((info.get("error") or {}).get("name") or "")
-            messages += _answered(texts, thoughts, calls)
+            facts |= {"tokens": info.get("tokens"), "cost": info.get("cost")}
+            messages += _answered(texts, thoughts, calls, facts)
         else:
-            messages.append({"role": info.get("role"), "content": texts})
-    usage = SessionUsage(_sum(used, "input"), _sum(used, "output"), cost_usd=_sum(used, "cost"))
+            if info.get("system") and info["system"] != system:
+                system = info["system"]
+                messages.append(({"role": "system", "content": system}, {}))
+            messages.append(({"role": info.get("role"), "content": texts}, facts))
     return _reading(
         OPENCODE,
-        "opencode",
+        agent_of("opencode", str(about.get("version") or ""), model),
         messages,
         fields,
-        model=model,
-        usage=usage,
         origin=SessionOrigin(id=str(about.get("id") or "")),
         verdict=VerifierResult(exception=exception),
         metadata={"info": about},
@@ -163,32 +175,34 @@ def _tell(fields: Fields, path: str, value: Mapping[str, Any], becomes: Mapping[
             fields.became(f"{path}.{name}", word)
 
 
-def _reading(
-    layout: str, agent: str, messages: list[Json], fields: Fields, *, model: str, **rest: Any
-) -> DocumentReading:
-    read = read_messages(messages, "messages", fields)
+def _reading(layout: str, agent: Json, messages: list[_Said], fields: Fields, **rest: Any) -> DocumentReading:
+    read = read_messages([message for message, _ in messages], "messages", fields)
+    for position, (_, facts) in zip(read.positions, messages, strict=True):
+        add_facts(read.steps[position], facts)
     metadata = rest.pop("metadata", {}) | fields.rest()
-    session = AgentSession(
-        layout=layout, steps=read.steps, agent=agent_of(agent, model=model), metadata=metadata, **rest
-    )
+    usage = usage_of(read.steps)
+    session = AgentSession(layout=layout, steps=read.steps, agent=agent, usage=usage, metadata=metadata, **rest)
     return DocumentReading([session], fields.account())
 
 
-def _answered(content: Any, thoughts: list[str], calls: list[tuple[Json, str | None]]) -> list[Json]:
-    """Return the message of an answer, and one for the result of each call that ended."""
+def _answered(content: Any, thoughts: list[str], calls: list[tuple[Json, str | None]], facts: Json) -> list[_Said]:
+    """Return the message of an answer with its facts, and one for the result of each call that ended."""
     message: Json = {"role": "assistant", "content": content or ""}
     if thoughts:
         message["reasoning_content"] = "\n\n".join(thoughts)
     if calls:
         message["tool_calls"] = [call for call, _ in calls]
-    results = [
-        {"role": "tool", "tool_call_id": call["id"], "content": answer} for call, answer in calls if answer is not None
+    results: list[_Said] = [
+        ({"role": "tool", "tool_call_id": call["id"], "content": answer, "status": call["status"]}, {})
+        for call, answer in calls
+        if answer is not None
     ]
-    return [message, *results]
+    return [(message, facts), *results]
 
 
-def _call(identifier: Any, name: Any, arguments: Any) -> Json:
-    return {"id": str(identifier or ""), "function": {"name": name, "arguments": arguments or {}}}
+def _call(identifier: Any, name: Any, arguments: Any, ended: Mapping[str, Any]) -> Json:
+    function = {"name": name, "arguments": arguments or {}}
+    return {"id": str(identifier or ""), "function": function, "status": ended.get("status")}
 
 
 def _answer_of(result: Any) -> str | None:
@@ -202,8 +216,3 @@ def _answer_of(result: Any) -> str | None:
             (value,) = value.values()
         texts.append(value if isinstance(value, str) else orjson.dumps(value).decode())
     return "\n".join(texts)
-
-
-def _sum(used: list[Json], name: str) -> Any:
-    found = [one[name] for one in used if isinstance(one.get(name), int | float)]
-    return sum(found) if found else None

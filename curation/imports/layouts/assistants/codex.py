@@ -16,6 +16,7 @@ AGENT = "codex"
 _PAYLOADS = frozenset(("session_meta", "response_item", "turn_context", "event_msg", "compacted"))
 _NO_TURN = "ignored: it is no turn"
 _REPEATED = "ignored: an item has it"
+_TOLD = "ignored: the model does not see it"
 _OF_META = {"id": "id", "base_instructions": "steps", "instructions": "steps", "dynamic_tools": "tools"} | {
     "cli_version": "agent"
 }
@@ -27,6 +28,8 @@ _EXECUTED = {
     "web_search": (("query",), ()),
     "todo_list": (("items",), ()),
 }
+# Fields of items that are read of several kinds, or say that the item ended.
+_OF_ITEM = frozenset(("id", "type", "item_type", "text", "status", "aggregated_output", "output", "result", "error"))
 # The items of the oldest rollouts, which are lines themselves.
 _OLDEST = frozenset(
     ("message", "reasoning", "function_call", "function_call_output", "local_shell_call", "custom_tool_call")
@@ -106,13 +109,15 @@ class _Log:
 
     def _add_meta(self, payload: Json) -> None:
         self.about = payload
+        base = payload.get("base_instructions")
+        system = "base_instructions" if isinstance(base, dict) and base.get("text") else "instructions"
         for name, value in payload.items():
             word = _OF_META.get(name, "metadata")
+            word = "metadata" if word == "steps" and name != system else word
             self.fields.became(f"session_meta.{name}", word)
             if word == "metadata" and name != "type" and value is not None:
                 self.metadata[name] = value
-        base = payload.get("base_instructions")
-        given = (base.get("text") if isinstance(base, dict) else None) or payload.get("instructions")
+        given = base["text"] if isinstance(base, dict) and system == "base_instructions" else payload.get(system)
         if isinstance(given, str) and given:
             self._add_item({"role": "system", "content": given}, None)
 
@@ -147,9 +152,13 @@ class _Log:
             return "exception"
         if kind != "item.completed" or not isinstance(item, dict):
             return _NO_TURN
-        for each in _item_of(item):
+        for name in item.keys() - _OF_ITEM - set(*_EXECUTED.get(_kind_of(item), ((),))[:1]):
+            if item[name] is not None:
+                self.fields.became(f"{kind}.item.{name}", "ignored")
+        items = list(_item_of(item))
+        for each in items:
             self._add_item(each, line.get("timestamp"))
-        return "steps"
+        return "steps" if items else _TOLD
 
     def session(self) -> AgentSession:
         messages = read_messages(self.items, "payload", self.fields)
@@ -169,9 +178,13 @@ class _Log:
         )
 
 
+def _kind_of(item: Json) -> str:
+    return str(item.get("type", item.get("item_type")))
+
+
 def _item_of(item: Json) -> Iterator[Json]:
     """Yield the items of the Responses API that one of `codex exec` is. Raises `RowRefused` for an unknown one."""
-    kind = str(item.get("type", item.get("item_type")))
+    kind = _kind_of(item)
     if kind in ("agent_message", "assistant_message"):
         yield {"type": "message", "role": "assistant", "content": item.get("text") or ""}
     elif kind == "reasoning":

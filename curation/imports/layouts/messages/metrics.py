@@ -13,12 +13,15 @@ COSTS = ("cost", "cost_usd", "costUSD")
 USED = ("usage", "usage_metadata", "token_usage", "models_usage", "metrics", "tokens", "usageMetadata")
 FACTS = frozenset((*TIMES, MODEL, *COSTS, *USED))
 _TOKENS = {
-    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input", "promptTokenCount"),
-    "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output", "candidatesTokenCount"),
-    "cached_tokens": ("cached_tokens", "cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cached"),
+    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input", "prompt", "promptTokenCount"),
+    "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output", "completion")
+    + ("candidatesTokenCount",),
+    "cached_tokens": ("cached_tokens", "cache_read_input_tokens", "cached_input_tokens", "cacheReadTokens", "cached")
+    + ("cachedContentTokenCount",),
 }
 _DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
-# Anthropic counts what it reads from its cache, or writes to it, apart from the input.
+# Anthropic counts what it reads from its cache, or writes to it, apart from its `input_tokens`. Proxies that name them
+# `prompt_tokens` have added both.
 _BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 # Numbers below are no seconds since 1970, and above no seconds but milliseconds or less.
 _FIRST_SECOND, _LAST_SECOND, _LAST_NANOSECOND = 1e8, 1e11, 1e20
@@ -62,10 +65,17 @@ def time_of(value: Any) -> str | None:
 def metrics_of(entry: Mapping[str, Any]) -> Json:
     """Return the tokens and the price of a message by ATIF's names."""
     used: Mapping[str, Any] = next((entry[name] for name in USED if isinstance(entry.get(name), Mapping)), {})
+    if isinstance(inner := used.get("tokens"), Mapping):  # of Cline
+        used = {**used, **inner}
+    if isinstance(cache := used.get("cache"), Mapping):  # of opencode
+        kinds = zip(_BESIDE_INPUT, ("read", "write"), strict=True)
+        used = {**used, **{name: cache[kind] for name, kind in kinds if cache.get(kind)}}
     details: Mapping[str, Any] = next((used[name] for name in _DETAILS if isinstance(used.get(name), Mapping)), {})
     found: Json = {name: _first(used, names, int) for name, names in _TOKENS.items()}
-    if found["prompt_tokens"] is not None:
+    if found["prompt_tokens"] is not None and used.get("prompt_tokens") is None:
         found["prompt_tokens"] += sum(_first(used, (name,), int) or 0 for name in _BESIDE_INPUT)
+    if found["completion_tokens"] is not None:  # Gemini counts its thoughts apart
+        found["completion_tokens"] += _first(used, ("thoughtsTokenCount", "thoughts"), int) or 0
     if found["cached_tokens"] is None:
         found["cached_tokens"] = _first(details, ("cached_tokens", "cache_read"), int)
     found["cost_usd"] = _first(entry, COSTS, float)

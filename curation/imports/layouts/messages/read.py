@@ -57,13 +57,29 @@ _WRAPPED = frozenset(("kwargs", "data", "additional_kwargs"))
 _KNOWN = frozenset(
     (*MARKS, *_PARTIAL_MARKS, *_REASONING, *_CONTENTS, "role", "from", "sender", "type", "author", "name", "refusal")
     + ("tool_calls", "function_call", "invalid_tool_calls", "tool_call_id", "call_id", "is_error", "status")
-    + ("output", "outputs", "results", "result", "queries", "code", "operation")
-    + ("toolCallId", "toolName", "isError")
-    + ("channel", "recipient", "content_type", "system_prompt", "arguments", "input", "output", "action", "summary")
+    + ("toolCallId", "toolName", "isError", "channel", "recipient", "content_type", "system_prompt")
 )
+# Fields that are read of items alone.
+_OF_ITEMS = _KNOWN | frozenset(
+    (
+        "output",
+        "outputs",
+        "results",
+        "result",
+        "queries",
+        "code",
+        "operation",
+        "arguments",
+        "input",
+        "action",
+        "summary",
+    )
+)
+# Fields of which a message has one, so that another one beside it is not read.
+_ONCE = (*_CONTENTS, "refusal")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Messages:
     """`learned` has the marks of training by position. `positions` has, for each message of the source, that of the
     last step after it."""
@@ -148,7 +164,9 @@ class _Reader:
         mark = read_mark(entry, path)
         word = self._word(entry)
         kind = entry.get("type")
+        known = _KNOWN
         if word is None and isinstance(kind, str) and kind in _ITEMS:
+            known = _OF_ITEMS
             add_item(self.steps, entry, path, self._fields, mark)
         else:
             role = self._role(kind if word is None else word, path)
@@ -159,20 +177,23 @@ class _Reader:
                 self._add_said(role, entry, path, mark)
             else:
                 _ADD[role](self, entry, path, mark)
-        if not _KNOWN.issuperset(entry):
-            self._account_for_rest(entry, path)
+            for key in [key for key in _ONCE if entry.get(key) not in EMPTY][1:]:
+                self._fields.became(f"{path}.{key}", IGNORED)
+        if not known.issuperset(entry):
+            self._account_for_rest(entry, path, known)
 
-    def _account_for_rest(self, entry: Entry, path: str) -> None:
+    def _account_for_rest(self, entry: Entry, path: str, known: frozenset[str]) -> None:
         """Add the time and usage of a message to its step, and account for its other fields."""
         became: dict[str, str] = {}
         if self.steps.steps and not FACTS.isdisjoint(entry):
             became = add_facts(self.steps.steps[-1], entry)
-        for key in entry.keys() - _KNOWN:
-            if entry[key] not in EMPTY and not self._has_calls(entry, key):
+        read = self._result_key(entry)
+        for key in entry.keys() - known:
+            if entry[key] not in EMPTY and key != read and not self._has_calls(entry, key):
                 self._fields.became(f"{path}.{key}", became.get(key, IGNORED))
 
     def _has_calls(self, entry: Entry, key: str) -> bool:
-        return _CALLS.isdisjoint(entry) and isinstance(entry[key], list) and all(map(_is_call, entry[key]))
+        return isinstance(entry[key], list) and all(map(_is_call, entry[key])) and _CALLS.isdisjoint(entry)
 
     def _add_plain(self, word: Any, text: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
@@ -267,7 +288,7 @@ class _Reader:
 
     def _add_tool(self, entry: Entry, path: str, mark: bool | None) -> None:
         _refuse_trained(mark, path)
-        given = self._given(entry)
+        given = entry.get(self._result_key(entry)) if self._given(entry) is None else self._given(entry)
         if isinstance(given, str) and self._add_results(given):
             return
         parts = given if isinstance(given, list) else []
@@ -294,6 +315,13 @@ class _Reader:
                 return value
         return None
 
+    def _result_key(self, entry: Entry) -> str:
+        """Return the field with what a tool returned, of a message without content."""
+        word = self._word(entry)
+        if not isinstance(word, str) or self._roles.get(word) != "tool" or self._given(entry) is not None:
+            return ""
+        return next((key for key in ("output", "result", "response") if entry.get(key) is not None), "")
+
     def _reasoning(self, entry: Entry, path: str) -> list[str]:
         """Return the reasoning of the first of the fields that has any. Providers repeat it in several."""
         for key in _REASONING:
@@ -313,18 +341,21 @@ class _Reader:
         given = entry.get("tool_calls") or ()
         if isinstance(given, str):
             given = listed(given, f"{path}.tool_calls")
+        given = [decoded(call) for call in given] if isinstance(given, list) else given
         if not isinstance(given, list | tuple) or not all(isinstance(call, Mapping) for call in given):
             raise RowRefused(f"{path}.tool_calls is not a list of objects")
         given = [*given, *(entry.get("invalid_tool_calls") or ())]  # LangChain's, with arguments that were cut off
         calls = [read_call(call, f"{path}.tool_calls.{index}", self._fields) for index, call in enumerate(given)]
-        if not calls and isinstance(older := entry.get("function_call"), Mapping):
-            calls = [read_call(older, f"{path}.function_call", self._fields)]
+        if isinstance(older := entry.get("function_call"), Mapping):
+            call = read_call(older, f"{path}.function_call", self._fields)
+            if not any(call | {"tool_call_id": one["tool_call_id"]} == one for one in calls):
+                calls.append(call)
         known = {call["tool_call_id"] for call in calls} - {""}
         return calls + [call for call in content.calls if call["tool_call_id"] not in known]
 
     def _other_calls(self, entry: Entry, path: str) -> list[Json]:
         """Return the calls in a field that no format is known to have them in, such as `toolCalls`."""
-        for key in entry.keys() - _KNOWN:
+        for key in entry.keys() - _OF_ITEMS:
             if isinstance(given := entry[key], list) and given and all(map(_is_call, given)):
                 self._fields.became(f"{path}.{key}", "steps")
                 return [read_call(call, f"{path}.{key}.{number}", self._fields) for number, call in enumerate(given)]

@@ -30,9 +30,11 @@ def split_thinking(text: str) -> tuple[str, str]:
     thoughts: list[str] = []
     if not may_think(text):
         return text, ""
-    while found := next(filter(None, (block.match(text) for block in _BLOCKS)), None):
+    at = 0
+    while found := next(filter(None, (block.match(text, at) for block in _BLOCKS)), None):
         thoughts.append(found["text"].strip())
-        text = text[found.end() :]
+        at = found.end()
+    text = text[at:]
     if not thoughts and (end := _ENDING.search(text)) and not _OPENING.search(text[: end.start()]):
         # Templates that open the block themselves leave its end alone in the answer.
         thoughts, text = [text[: end.start()].strip()], text[end.end() :].lstrip()

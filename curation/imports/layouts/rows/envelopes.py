@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from curation.imports.layouts.account import EMPTY
+from curation.imports.layouts.account import EMPTY, IGNORED
 from curation.imports.layouts.messages.calls import decoded
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.rows.columns import HISTORIES, SAID, TASK, decoded_messages, is_message
@@ -20,8 +20,13 @@ _DEEP = "input"
 # Objects with the answer to it.
 _ANSWERS = ("response", "result", "outputs", "output", "response_body", "choices")
 _QUESTIONS = ("messages", "contents", "input")
+_WHOLE = (*CONVERSATIONS, "contents")
 # Rows with one of these columns are known without a list of messages.
 _OF_ROWS = frozenset(("prompt", "completion", "completions", "chosen", "rejected", "preferred_output", "king"))
+# Where services have the message in an answer, and what they say of the call, by the names of messages.
+_INNER = ("body", "message", "output", "outputBodyJson")
+_CHOICES = {"choices": "message", "candidates": "content"}
+_FACTS = {"usage": "usage", "usageMetadata": "usage", "model": "model", "modelVersion": "model", "created": "created"}
 _DEEPEST = 4
 _CHATML = re.compile(r"<\|im_start\|>\s*(\w+)[^\S\n]*\n(.*?)(?:<\|im_end\|>|\Z)", re.DOTALL)
 _TEMPLATES = ("[INST]", "<|start_header_id|>", "<start_of_turn>", "<|user|>", "<|im_user|>")
@@ -35,7 +40,7 @@ def unfold(applied: Applied) -> None:
     row = applied.row
     _read_template(applied)
     answer = _answer_of(row)
-    if any(row.get(name) not in EMPTY for name in (*CONVERSATIONS, "contents")):
+    if any(row.get(name) not in EMPTY for name in _WHOLE):
         _complete(applied, answer)
         return
     if not _OF_ROWS.isdisjoint(row):
@@ -80,6 +85,7 @@ def _complete(applied: Applied, answer: str) -> None:
     if not isinstance(asked, list) or not asked or not all(map(is_message, asked)) or _is_answer(asked[-1]):
         return
     given = row.pop(name)
+    _tell_answer(applied, name, given)
     row["messages"] = [*asked, *(answers_in(given) if answer else [{"role": "assistant", "content": given}])]
     applied.account.count(name, "steps")
 
@@ -103,6 +109,8 @@ def _lift(applied: Applied, request: str, answer: str) -> None:
     asked = row.pop(question)
     if len(asked) == 1 and isinstance(asked[0], list):  # LangSmith has a list for each prompt of a batch
         [asked] = asked
+    if answer:
+        _tell_answer(applied, answer, row[answer])
     said = answers_in(row.pop(answer)) if answer else []
     # A graph's output has the whole conversation.
     row["messages"] = said if len(said) > len(asked) else [*asked, *said]
@@ -157,7 +165,10 @@ def _act(applied: Applied, column: str) -> None:
 
 
 def _answer_of(row: Json) -> str:
-    return next((name for name in _ANSWERS if name in row and answers_in(row[name])), "")
+    for name in _ANSWERS:
+        if name in row and answers_in(row[name]):
+            return name
+    return ""
 
 
 def answers_in(value: Any) -> list[Any]:
@@ -168,13 +179,14 @@ def answers_in(value: Any) -> list[Any]:
         value = {"choices": value}
     if not isinstance(value, Mapping):
         return []
-    for name in ("body", "message", "output", "outputBodyJson"):
+    for name in _INNER:
         if isinstance(value.get(name), Mapping):
             return answers_in(value[name])
-    facts = {name: value[name] for name in ("usage", "model") if value.get(name)}
-    if isinstance(choices := value.get("choices"), list) and choices and isinstance(choices[0], Mapping):
-        message = choices[0].get("message")
-        return [{**message, **facts}] if isinstance(message, Mapping) else []
+    facts = {known: value[name] for name, known in _FACTS.items() if value.get(name)}
+    for name, inner in _CHOICES.items():
+        if isinstance(choices := value.get(name), list) and choices and isinstance(choices[0], Mapping):
+            message = choices[0].get(inner)
+            return [{**message, **facts}] if isinstance(message, Mapping) else []
     generations = value.get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
@@ -184,6 +196,26 @@ def answers_in(value: Any) -> list[Any]:
         if isinstance(found := value.get(name), list) and found and all(map(is_message, found)):
             return list(found)
     return [dict(value)] if value.get("role") in ("assistant", "model") else []
+
+
+def _tell_answer(applied: Applied, path: str, value: Any) -> None:
+    """Account for the fields of a service's answer that are in no message: other choices, and all about the call."""
+    while isinstance(value, Mapping) and (
+        name := next((one for one in _INNER if isinstance(value.get(one), Mapping)), "")
+    ):
+        path, value = f"{path}.{name}", value[name]
+    choices = next((name for name in _CHOICES if isinstance(value, Mapping) and isinstance(value.get(name), list)), "")
+    if not choices:
+        return
+    if len(value[choices]) > 1:
+        applied.account.count(f"{path}.{choices}", "ignored: the first answer of a call is read")
+    for place, given, known in (
+        (path, value, (choices, *_FACTS)),
+        (f"{path}.{choices}[]", value[choices][0], (_CHOICES[choices], "index")),
+    ):
+        for name, inner in given.items() if isinstance(given, Mapping) else ():
+            if name not in known and inner not in EMPTY:
+                applied.account.count(f"{place}.{name}", IGNORED)
 
 
 def rows_in(document: Mapping[str, Any]) -> list[Json]:

@@ -34,7 +34,7 @@ CONVERSATIONS = ("trajectory", "messages", "conversations", "conversation", "dia
 Role = Literal["system", "user", "agent", "tool", "call", "ignored"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Applied:
     """A row with the columns that every reader knows. `names` has their names in the source; `metadata` and `account`
     are those of the columns that were taken out, and `tools` those of the mapping."""

@@ -32,7 +32,7 @@ from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_
 from curation.imports.layouts.rows.stepwise import read_steps, read_text
 from curation.imports.layouts.rows.surroundings import read_surroundings
 from curation.imports.layouts.rows.text_calls import names_of, tools_in_system, with_written_calls
-from curation.imports.layouts.session import AgentSession, Continuation, Json, Step
+from curation.imports.layouts.session import NO_USAGE, AgentSession, Continuation, Json, Step
 from curation.imports.sources.rows import RowRefused
 
 CHAT, SWE_AGENT, SHAREGPT = "chat rows (messages)", "SWE-agent rows (trajectory)", "sharegpt rows (conversations)"
@@ -168,7 +168,9 @@ def _read(columns: RowColumns, metadata: Json) -> AgentSession:
     judged = _JUDGED if is_duel else _OWN if columns.fields.keys() >= OWN else ()
     metadata = metadata | {name: columns.take(name, name) for name in columns.present(judged)}
     around = read_surroundings(columns.fields)
-    model = model_of(found.steps)
+    model, usage = model_of(found.steps), usage_of(found.steps)
+    if around.usage is not NO_USAGE:
+        usage = replace(usage, **around.usage.known())
     return AgentSession(
         layout=found.layout,
         steps=_numbered(found.steps, 1),
@@ -178,7 +180,7 @@ def _read(columns: RowColumns, metadata: Json) -> AgentSession:
         label=label,
         origin=around.origin,
         verdict=around.verdict,
-        usage=replace(usage_of(found.steps), **used) if (used := around.usage.known()) else usage_of(found.steps),
+        usage=usage,
         metadata=around.metadata | metadata,
     )
 
@@ -197,8 +199,8 @@ def _is_response(columns: RowColumns) -> bool:
 def _before(columns: RowColumns, name: str) -> _Conversation:
     """Return everything before the answers, or a whole conversation."""
     nested = columns.get("input")
-    more: Sequence[str] = ()
-    if isinstance(nested, Mapping) and "messages" in nested:  # OpenAI's preferences
+    more: tuple[str, ...] = ()
+    if isinstance(nested, dict) and "messages" in nested:  # OpenAI's preferences
         columns.take("input", "steps")
         columns.fields.ignore_rest(nested, ("messages", "tools"), "input")
         layout, read = CHAT, columns.messages(nested["messages"], "input.messages")
@@ -213,13 +215,13 @@ def _before(columns: RowColumns, name: str) -> _Conversation:
     else:
         layout, read = ALPACA if "instruction" in columns else TASKS, read_task(columns)
     found = _Conversation(layout)
-    earlier = read_history(columns) if layout in (COMPLETIONS, ALPACA, TASKS) else Messages([], {}, [])
+    parts = [read_history(columns), read] if layout in (COMPLETIONS, ALPACA, TASKS) else [read]
     if system := read_system(columns, *more):
-        first = next(iter([*earlier.steps, *read.steps]), {})
+        first = next((step for part in parts for step in part.steps), {})
         if first.get("source") != "system" or first["message"] != system["message"]:
             found.add(Messages([system], {}, []))
-    found.add(earlier)
-    found.add(read)
+    for part in parts:
+        found.add(part)
     return found
 
 
@@ -291,7 +293,7 @@ def _label(columns: RowColumns, found: _Conversation) -> bool | None:
 
 def _tools(columns: RowColumns) -> list[Json]:
     nested = columns.get("input")
-    if isinstance(nested, Mapping) and nested.get("tools"):
+    if isinstance(nested, dict) and nested.get("tools"):
         return read_tools(nested["tools"], "input.tools")
     name = next(iter(columns.present(_TOOLS)), "")
     if not name and _are_functions(columns.get("function")):  # of BFCL
@@ -378,7 +380,7 @@ def _turns(given: list[Any], name: str) -> list[Any]:
 
 
 def read_system(columns: RowColumns, *more: str) -> Step | None:
-    present = columns.present((*_SYSTEM, *more))
+    present = columns.present(_SYSTEM + more)
     if not present:
         return None
     given: Any = columns.take(present[0], "system message")

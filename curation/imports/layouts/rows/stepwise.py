@@ -42,6 +42,8 @@ def read_steps(columns: RowColumns) -> Messages:
         raise RowRefused("completions is not a list of texts")
     if not isinstance(labels, list) or not all(isinstance(label, bool) for label in labels):
         raise RowRefused("labels is not a list of true or false")
+    if len(texts) > 1 and not labels:
+        raise RowRefused("completions has several texts without `labels`: they may be answers, or the steps of one")
     if labels and len(labels) != len(texts):
         raise RowRefused(f"{len(texts)} completions have {len(labels)} labels")
     given: list[Json] = []

@@ -14,6 +14,7 @@ from curation.imports.layouts.session import (
     SessionOutcome,
     SessionUsage,
     VerifierResult,
+    is_attempt,
     repo_of,
 )
 from curation.imports.sources.rows import RowRefused
@@ -172,7 +173,7 @@ class _Left:
         return str(inner or "")
 
     def attempt(self) -> int | None:
-        found = self.find(("attempt", "trial"), lambda value: _is_number(value) and isinstance(value, int))
+        found = self.find(("attempt", "trial"), is_attempt)
         return int(self.take(found[0], "attempt")) if found else None
 
     def metadata(self) -> Json:

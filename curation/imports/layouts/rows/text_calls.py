@@ -17,7 +17,7 @@ from curation.imports.sources.rows import RowRefused
 
 FIELD = "(tools in the system message)"
 # A list of functions may begin at these places of a text; no more are tried.
-_BEGINS = re.compile(r'[\[{]\s*[\[{]?\s*"(?:name|type|function|description|parameters)"\s*:')
+_BEGINS = re.compile(r'[\[{]\s*+(?:[\[{]\s*+)?"(?:name|type|function|description|parameters)"\s*:')
 _MOST_TRIED = 200
 _READER = json.JSONDecoder()
 _SCHEMAS = frozenset(("parameters", "input_schema", "inputSchema", "function"))
@@ -51,6 +51,7 @@ def with_written_calls(steps: Sequence[Step], names: Collection[str], path: str,
     if not any(written):
         return list(steps)
     taken = {call["tool_call_id"] for step in steps for call in step.get("tool_calls", ())}
+    free = (name for number in count(1) if (name := f"call_{number}") not in taken)
     changed = []
     for position, (step, calls) in enumerate(zip(steps, written, strict=True)):
         if not calls:
@@ -58,9 +59,7 @@ def with_written_calls(steps: Sequence[Step], names: Collection[str], path: str,
             continue
         made = []
         for name, arguments in calls:
-            identifier = next(free for number in count(1) if (free := f"call_{number}") not in taken)
-            taken.add(identifier)
-            made.append(make_call(name, arguments, identifier, f"{path}.{position}", fields))
+            made.append(make_call(name, arguments, next(free), f"{path}.{position}", fields))
         new = {**step, "message": "", "tool_calls": made}
         if "observation" in step:
             results = [inner for one in step["observation"]["results"] for inner in _each(one, len(made))]

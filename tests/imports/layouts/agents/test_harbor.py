@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
@@ -31,6 +33,21 @@ def test_a_trial_has_its_task_agent_rewards_and_usage() -> None:
 def test_an_error_of_the_machine_is_no_failure(trial: str, outcome: SessionOutcome, is_valid: bool) -> None:
     [session] = trials()[trial]
     assert (session.verdict.outcome, session.verdict.is_valid) == (outcome, is_valid)
+
+
+@pytest.mark.parametrize("reward", ["NaN", "null", '"high"', "1e999"])
+def test_a_reward_that_is_no_number_decides_nothing_and_is_in_the_account(reward: str) -> None:
+    folder = golden("harbor")
+    files = {name: folder.open(name).read() for name in folder.names if "solved1" in name}
+    name = next(name for name in files if name.endswith("solved1/result.json"))
+    result = json.loads(files[name])
+    result["verifier_result"] = {"rewards": {"reward": 0, "style": 0.3}}
+    files[name] = json.dumps(result).replace('"reward": 0', f'"reward": {reward}').encode()
+    [document] = documents(packed(files)).values()
+    assert document.reading, document.refused
+    verdict = document.reading.sessions[0].verdict
+    assert (verdict.outcome, verdict.rewards) == (SessionOutcome.UNKNOWN, {"style": 0.3})
+    assert becomes(document)["result.verifier_result.rewards.reward"] == "ignored: it is no number"
 
 
 def test_the_exception_is_named() -> None:

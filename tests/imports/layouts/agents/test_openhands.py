@@ -20,6 +20,23 @@ def test_events_of_one_answer_are_one_step() -> None:
     assert session.usage == SessionUsage(900, 80, 600, 0.7)
 
 
+def test_events_have_their_time_model_and_tokens() -> None:
+    choice = {"message": {"role": "assistant", "content": "Hm.", "tool_calls": []}}
+    response = {
+        "id": "r",
+        "model": "claude",
+        "choices": [choice],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+    }
+    asked = {"source": "user", "action": "message", "args": {"content": "Fix it."}, "timestamp": "2026-01-01T00:00:00"}
+    answer = {"source": "agent", "action": "message", "args": {"content": "Hm."}, "timestamp": "2026-01-01T00:00:02"}
+    events = [asked, {**answer, "tool_call_metadata": {"model_response": response}}]
+    (session,) = openhands.read_events({"events": events}).sessions
+    assert [step["timestamp"] for step in session.steps] == ["2026-01-01T00:00:00", "2026-01-01T00:00:02"]
+    assert session.steps[1]["model_name"] == "claude"
+    assert session.steps[1]["metrics"] == {"prompt_tokens": 9, "completion_tokens": 2}
+
+
 def test_the_outcome_is_in_the_row_or_in_the_report_beside_it() -> None:
     found = sessions(golden("openhands"))
     assert found["org__repo-1"].verdict.outcome == SessionOutcome.FAILED

@@ -1,5 +1,6 @@
 import json
 from io import BytesIO
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,42 @@ def test_a_trace_of_langfuse_has_its_scores_as_rewards() -> None:
     assert session.verdict.rewards == {"solved": 1.0}
     assert (session.agent["name"], session.agent["model_name"]) == ("coder", "gpt-5")
     assert session.usage == SessionUsage(5, 1)
+
+
+def test_calls_have_their_time_tokens_and_price_and_the_trace_its_fields() -> None:
+    asked, answer = {"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}
+    call: dict[str, Any] = {
+        "id": "o",
+        "traceId": "t",
+        "type": "GENERATION",
+        "startTime": "2026-01-01T00:00:00Z",
+        "model": "gpt",
+    }
+    call |= {"usage": {"promptTokens": 9, "completionTokens": 2}, "calculatedTotalCost": 0.5, "metadata": {"seed": 7}}
+    more = {**call, "id": "p", "startTime": "2026-01-01T00:00:04Z", "input": [asked, answer, asked], "output": answer}
+    scores = [{"name": "good", "value": 0.8}, {"name": "kind", "value": None, "stringValue": "chat"}]
+    row = {
+        "id": "t",
+        "userId": "u",
+        "scores": scores,
+        "observations": [{**call, "input": [asked], "output": answer}, more],
+    }
+    reading = traces.read(row)
+    (session,) = reading.sessions
+    assert session.usage == SessionUsage(18, 4, None, 1.0, 4.0) and session.verdict.rewards == {"good": 0.8}
+    assert [step.get("timestamp") for step in session.steps] == [None, call["startTime"], None, more["startTime"]]
+    assert session.steps[1]["metrics"] == {"prompt_tokens": 9, "completion_tokens": 2, "cost_usd": 0.5}
+    assert session.metadata == {"metadata.seed": 7, "trace.userId": "u", "scores.kind": "chat"}
+    account = {entry["field"]: entry["becomes"] for entry in reading.account.entries()}
+    assert account["userId"] == account["metadata.seed"] == "metadata"
+
+
+def test_fields_of_a_span_that_have_no_place_are_in_the_account() -> None:
+    messages = {"input_messages": [{"message": {"role": "user", "content": "Hi."}}]}
+    messages["output_messages"] = [{"message": {"role": "assistant", "content": "Hello."}}]
+    span = {"context": {"trace_id": "t"}, "attributes": {"llm": messages}, "annotations": [{"name": "good"}]}
+    account = {entry["field"]: entry["becomes"] for entry in traces.read(span).account.entries()}
+    assert account["annotations"] == "ignored"
 
 
 def test_every_attribute_has_an_account() -> None:

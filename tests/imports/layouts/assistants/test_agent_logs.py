@@ -110,6 +110,17 @@ def test_lines_of_a_side_chain_are_a_subagent_of_the_call_with_their_prompt() ->
     assert session.verdict.exception == "API Error: 500"
 
 
+def test_only_one_of_two_system_prompts_of_codex_is_a_step() -> None:
+    meta = {"id": "c", "instructions": "Of the project.", "base_instructions": {"text": "You are Codex."}}
+    asked = {"type": "message", "role": "user", "content": "Fix it."}
+    rows = ({"type": "session_meta", "payload": meta}, {"type": "response_item", "payload": asked})
+    document = documents(packed({"rollout.jsonl": lines(*rows)}))["rollout.jsonl"]
+    assert document.reading
+    assert said(document.reading.sessions[0]) == [("system", "You are Codex."), ("user", "Fix it.")]
+    assert document.reading.sessions[0].metadata == {"instructions": "Of the project."}
+    assert becomes(document)["session_meta.instructions"] == "metadata"
+
+
 def test_items_of_codex_that_the_service_runs_are_calls() -> None:
     items = (
         {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": "*** Begin Patch"},

@@ -1,3 +1,5 @@
+import re
+
 from curation.imports.layouts.session import AgentSession
 from tests.imports.layouts.golden import documents, packed, said
 
@@ -54,6 +56,13 @@ def test_a_chat_is_a_session_with_what_the_program_says_of_its_tokens() -> None:
     assert session.agent == {"name": "aider", "version": "0.86.1", "model_name": "gpt-4o"}
     assert session.steps[1]["metrics"] == {"prompt_tokens": 2300, "completion_tokens": 120, "cost_usd": 0.01}
     assert session.steps[0]["timestamp"] == "2025-12-24 16:45:52"
+
+
+def test_what_the_model_wrote_after_a_mark_of_the_program_is_the_answer() -> None:
+    edit = b"<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE"
+    assert said(read(CHAT.replace(b"I fix it.", edit), ".aider.chat.history.md"))[1] == ("agent", edit.decode())
+    real = re.sub(rb"(?m)^(> .*)$", rb"\1  ", CHAT).replace(b"I fix it.", b"> As you said:\n\nI fix it.")
+    assert said(read(real, ".aider.chat.history.md"))[1] == ("agent", "> As you said:\n\nI fix it.")
 
 
 def test_the_last_call_of_a_log_of_calls_has_the_whole_conversation() -> None:

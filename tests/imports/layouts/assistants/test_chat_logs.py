@@ -19,16 +19,16 @@ GEMINI: dict[str, Any] = {
     "projectHash": "0a",
     "startTime": "2026-01-01T00:00:00Z",
     "messages": [
-        {"id": "1", "timestamp": "t", "type": "user", "content": "Fix it."},
+        {"id": "1", "timestamp": "2026-01-01T00:00:00Z", "type": "user", "content": "Fix it."},
         {
             "type": "gemini",
             "content": "I look.",
             "model": "gemini-3-pro",
             "thoughts": [{"subject": "Look", "description": "at the file"}],
-            "tokens": {"input": 10, "output": 5, "cached": 2, "total": 15},
+            "tokens": {"input": 10, "output": 5, "cached": 2, "thoughts": 3, "total": 18},
             "toolCalls": [
                 {"id": "c1", "name": "read_file", "args": {"path": "a.py"}, "result": ANSWER, "displayName": "Read"},
-                {"id": "c2", "name": "run", "args": {}, "status": "cancelled"},
+                {"id": "c2", "name": "run", "args": {}, "status": "error", "result": "no"},
             ],
         },
         {"type": "info", "content": "Request cancelled."},
@@ -44,9 +44,17 @@ TOOL = {
 OPENCODE: dict[str, Any] = {
     "info": {"id": "ses_1", "title": "Fix"},
     "messages": [
-        {"info": {"role": "user", "time": {}}, "parts": [{"type": "text", "text": "Fix it."}]},
         {
-            "info": {"role": "assistant", "modelID": "claude", "cost": 0.1, "tokens": {"input": 9, "output": 2}},
+            "info": {"role": "user", "time": {"created": 1767225600000}, "system": "Be brief."},
+            "parts": [{"type": "text", "text": "Fix it."}],
+        },
+        {
+            "info": {
+                "role": "assistant",
+                "modelID": "claude",
+                "cost": 0.1,
+                "tokens": {"input": 9, "output": 2, "cache": {"read": 80, "write": 11}},
+            },
             "parts": [
                 {"type": "step-start"},
                 {"type": "reasoning", "text": "Hm."},
@@ -91,15 +99,19 @@ def test_a_session_of_gemini_has_thoughts_calls_and_results() -> None:
     step = session.steps[1]
     assert step["reasoning_content"] == "Look\nat the file"
     assert [call["arguments"] for call in step["tool_calls"]] == [{"path": "a.py"}, {}]
-    assert step["observation"]["results"] == [{"source_call_id": "c1", "content": "x = 1"}]
+    assert step["observation"]["results"] == [
+        {"source_call_id": "c1", "content": "x = 1"},
+        {"source_call_id": "c2", "content": "no", "extra": {"is_error": True}},
+    ]
+    assert (session.steps[0]["timestamp"], step["model_name"]) == ("2026-01-01T00:00:00Z", "gemini-3-pro")
     assert (session.usage, session.agent["model_name"], session.origin.id) == (
-        SessionUsage(30, 6, 2),
+        SessionUsage(30, 9, 2),
         "gemini-3-pro",
         "s-1",
     )
     account = {entry["field"]: entry["becomes"] for entry in reading.account.entries()}
     assert account["messages[].info"] == "ignored: the model does not see it"
-    assert account["messages[].toolCalls[].displayName"] == account["messages[].timestamp"] == "ignored"
+    assert (account["messages[].toolCalls[].displayName"], account["messages[].timestamp"]) == ("ignored", "timestamp")
 
 
 def test_lines_of_gemini_are_one_session_as_it_was_left() -> None:
@@ -138,11 +150,12 @@ def test_a_session_of_opencode_has_its_parts() -> None:
     assert chat_logs.fits_opencode(OPENCODE)
     reading = chat_logs.read_opencode(OPENCODE)
     (session,) = reading.sessions
-    assert said(session) == [("user", "Fix it."), ("agent", "I look.")]
-    step = session.steps[1]
+    assert said(session) == [("system", "Be brief."), ("user", "Fix it."), ("agent", "I look.")]
+    step = session.steps[2]
+    assert session.steps[1]["timestamp"] == "2026-01-01T00:00:00+00:00"
     assert (step["reasoning_content"], step["tool_calls"][0]["function_name"]) == ("Hm.", "bash")
     assert step["observation"]["results"][0]["content"] == "a.py"
-    assert (session.usage.cost_usd, session.usage.input_tokens) == (0.1, 9)
+    assert session.usage == SessionUsage(100, 2, 80, 0.1)
     assert {entry["field"] for entry in reading.account.entries()} >= {"messages[].parts[].state.title", "info"}
 
 

@@ -284,6 +284,27 @@ def test_fields_inside_messages_that_have_no_place_are_in_the_account() -> None:
     assert ignored == [{"field": "messages[].note", "rows": 1, "becomes": IGNORED}]
 
 
+@pytest.mark.parametrize("field", ["refusal", "text", "summary", "code", "output", "arguments", "action"])
+def test_a_second_content_and_fields_of_items_are_in_the_account(field: str) -> None:
+    fields = Fields({"id": 1})
+    read(ASKED, {"role": "assistant", "content": "Partly.", field: "More."}, fields=fields)
+    becomes = {entry["field"]: entry["becomes"] for entry in fields.account().entries()}
+    assert becomes == {"id": IGNORED, f"messages[].{field}": IGNORED}
+
+
+@pytest.mark.parametrize("field", ["output", "result", "response"])
+def test_a_tool_without_content_returns_its_output(field: str) -> None:
+    found = read(ASKED, {"role": "assistant", "content": "", "tool_calls": [CALL]}, {"role": "tool", field: "a.py"})
+    assert found.steps[1]["observation"]["results"][0]["content"] == "a.py"
+
+
+def test_an_older_call_beside_others_is_a_call_unless_it_repeats_one() -> None:
+    said = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    for function, names in ((CALL["function"], ["ls"]), ({"name": "cat", "arguments": "{}"}, ["ls", "cat"])):
+        (step,) = read({**said, "function_call": function}).steps
+        assert [call["function_name"] for call in step["tool_calls"]] == names
+
+
 @pytest.mark.parametrize("of_user", [False, True])
 def test_a_mask_means_the_opposite_of_that_of_users(of_user: bool) -> None:
     user = {**ASKED, "mask": of_user}

@@ -22,6 +22,13 @@ ROWS: dict[str, tuple[dict[str, Any], str]] = {
         {"request": {"messages": [USER]}, "response": {"choices": [{"message": AGENT}], "usage": USAGE}},
         "request.messages",
     ),
+    "a call of Gemini": (
+        {
+            "request": {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]},
+            "response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}}]},
+        },
+        "request.contents",
+    ),
     "a run of LangSmith": (
         {"inputs": {"messages": [[USER]]}, "outputs": {"generations": [[{"message": LANGCHAIN}]]}},
         "inputs.messages",
@@ -47,6 +54,38 @@ def test_an_answer_of_a_logged_call_has_its_usage() -> None:
     session, _ = read_row(ROWS["a logged call"][0])
     assert session.steps[1]["metrics"] == USAGE
     assert (session.usage.input_tokens, session.usage.output_tokens) == (3, 1)
+
+
+def test_other_choices_of_a_logged_call_and_its_other_fields_are_in_the_account() -> None:
+    choices = [{"message": AGENT, "finish_reason": "stop"}, {"message": {"role": "assistant", "content": "Hey."}}]
+    response = {"id": "chatcmpl-1", "created": 1767225600, "choices": choices}
+    session, account = read_row({"messages": [USER], "response": response})
+    becomes = {entry["field"]: entry["becomes"] for entry in account.entries()}
+    assert said(session) == BOTH and session.steps[1]["timestamp"] == "2026-01-01T00:00:00+00:00"
+    assert becomes["response.choices"] == "ignored: the first answer of a call is read"
+    assert becomes["response.id"] == becomes["response.choices[].finish_reason"] == "ignored"
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"input_tokens": 5, "cache_read_input_tokens": 90, "output_tokens": 7}, (95, 7, 90)),
+        ({"prompt_tokens": 95, "cache_read_input_tokens": 90, "completion_tokens": 7}, (95, 7, 90)),
+        ({"promptTokenCount": 95, "candidatesTokenCount": 3, "thoughtsTokenCount": 4}, (95, 7, None)),
+        ({"tokens": {"prompt": 95, "completion": 7, "cached": 90}}, (95, 7, 90)),
+    ],
+)
+def test_tokens_are_counted_once(usage: dict[str, Any], expected: tuple[int, int, int | None]) -> None:
+    session, _ = read_row({"messages": [USER, {**AGENT, "usage": usage}]})
+    assert (session.usage.input_tokens, session.usage.output_tokens, session.usage.cached_tokens) == expected
+
+
+def test_calls_may_be_json_text_and_tools_of_the_service_have_no_name() -> None:
+    call = json.dumps({"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}})
+    answer = {"role": "assistant", "content": "", "tool_calls": [call]}
+    session, _ = read_row({"prompt": [USER], "completion": [answer], "tools": [{"googleSearch": {}}]})
+    assert session.steps[1]["tool_calls"][0]["function_name"] == "ls"
+    assert session.tools == [{"type": "googleSearch"}]
 
 
 def test_an_answer_without_its_request_is_refused_with_the_reason() -> None:

@@ -1,4 +1,5 @@
 import json
+from time import process_time
 from typing import Any
 
 import pytest
@@ -79,3 +80,32 @@ def test_a_system_message_with_other_json_has_no_tools() -> None:
     session, account = read_row(row(("human", "Go."), ("gpt", "Well."), system=system))
     assert session.tools == []
     assert "(tools in the system message)" not in {entry["field"] for entry in account.entries()}
+
+
+def conversation(answer: str, role: str = "assistant", *, blanks: str = "", **fields: Any) -> dict[str, Any]:
+    asked = {"role": "system", "content": f"{{ {blanks}x"}, {"role": "user", "content": "Go."}
+    return {"messages": [*asked, {"role": role, "content": answer, **fields}]}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        conversation("<function=a><parameter=b>" * 40_000, "function_call"),
+        conversation("<function=a>" + "<parameter=b>" * 60_000 + "</function>", "function_call"),
+        conversation("<tool_call>" * 60_000),
+        conversation("<tool_call>" * 60_000, "tool_call"),
+        conversation("<think></think>" * 200_000),
+        conversation("x", blanks=" " * 60_000),
+        conversation("x", **dict.fromkeys(map(str, range(20_000)), "y")),
+        conversation("[" + ",".join(["a()"] * 20_000) + "]")
+        | {"tools": [{"type": "function", "function": {"name": "a"}}]},
+    ],
+    ids=["elements", "parameters", "calls", "turn of calls", "thoughts", "blanks", "fields", "written calls"],
+)
+def test_a_hostile_text_takes_linear_time(hostile: dict[str, Any]) -> None:
+    before = process_time()
+    try:
+        read_row(hostile)
+    except RowRefused as refused:
+        assert "tool call" in str(refused)
+    assert process_time() - before < 2

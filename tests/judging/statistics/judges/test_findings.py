@@ -60,6 +60,9 @@ def test_a_judge_that_keeps_every_choice_has_no_seat_to_prefer() -> None:
     judged = [JudgedDuel(verdicts, score_duel(verdicts, panel=["a"]))] * 30
     (found,) = findings(panel_readings(judged, panel=["a"], families={}))
     assert found.sentence == "nothing unusual in 30 duels: it keeps every choice when the answers are exchanged"
+    once = [JudgedDuel(verdicts[:1], score_duel(verdicts[:1], panel=["a"], orders=(verdicts[0].order,)))] * 30
+    (found,) = findings(panel_readings(once, panel=["a"], families={}))
+    assert found.sentence.endswith("each was read in one order: a preference for a seat does not show")
 
 
 def test_a_few_duels_say_nothing() -> None:

@@ -38,7 +38,7 @@ def test_fair_biased_and_broken_judges() -> None:
     # Two wins and a tie that counts half, of four. It agrees with the biased judge's ties only in the tie.
     assert rates(fair) == {"n": 4, "win_rate": 0.625, "flip_rate": 0.0, "parse_rate": 1.0, "panel_agreement": 0.25}
     assert rates(first) == {"n": 4, "win_rate": 0.5, "flip_rate": 1.0, "parse_rate": 1.0, "panel_agreement": 0.25}
-    assert rates(broken) == {"n": 0, "win_rate": None, "flip_rate": 0.0, "parse_rate": 0.0, "panel_agreement": None}
+    assert rates(broken) == {"n": 0, "win_rate": None, "flip_rate": None, "parse_rate": 0.0, "panel_agreement": None}
     assert fair.flips == dict.fromkeys(DIMENSIONS, 0.0) and first.flips == dict.fromkeys(DIMENSIONS, 1.0)
     assert (fair.first_share, first.first_share, broken.first_share) == (0.5, 1.0, None)
     assert (fair.draw_rate, first.draw_rate, broken.draw_rate) == (0.25, 0.0, None)

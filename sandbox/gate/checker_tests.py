@@ -81,7 +81,7 @@ class Base(NamedTuple):
         return self.reference.ending
 
 
-def experiments(rooms: Rooms, reference: Reference, subject: BundleSubject) -> tuple[list[Check], Changes | None]:
+def checker_tests(rooms: Rooms, reference: Reference, subject: BundleSubject) -> tuple[list[Check], Changes | None]:
     """Return the checks, and the reference's changes that count as its result; None if the snapshots show no path.
 
     Raises `SandboxFailed` and `SetupRefused`.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import exit_code_of
-from sandbox.gate.experiments import BundleSubject, base_of
+from sandbox.gate.checker_tests import BundleSubject, base_of
 from sandbox.gate.play import REFERENCE_SECONDS, Reference, Rooms, check_in, checker_line, snapshot_in
 from sandbox.gate.report import ReportLine
 from sandbox.gate.state import Changes, PathEntry, State, StateChange
