@@ -291,7 +291,7 @@ def make_trajectory(
         "instance_id": scenario.name,
         "model": row["model"],
         "axes": {axis: str(value) for axis, value in scenario.axes.items()},
-        "preview": commands[0] if commands else terminal,
+        "preview": (commands[0] if commands else terminal)[:200],
         "body": "\n".join(turn["text"] for turn in turns),
     }
     trajectory = Trajectory.objects.create(
