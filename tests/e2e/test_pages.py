@@ -29,7 +29,7 @@ WIDER = """() => {
     .find((el) => el.scrollWidth > el.clientWidth + 1);
   if (!wide) return [];
   const room = wide.getBoundingClientRect().left + wide.clientWidth;
-  const out = [...document.querySelectorAll('body *')].filter((el) => el.getBoundingClientRect().right > room + 1);
+  const out = [...wide.querySelectorAll('*')].filter((el) => el.getBoundingClientRect().right > room + 1);
   return out.slice(0, 5).map((el) => `${el.tagName}.${el.className} ends at ${el.getBoundingClientRect().right}`);
 }"""
 # Of the element with the focus: a name of its own to tell it by, and whether the eye sees that it has the focus.
