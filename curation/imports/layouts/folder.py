@@ -284,7 +284,7 @@ class DocumentFolder:
                 yield self._document(f"{name}:{number}", session)
 
     def _begins(self, name: str, beginnings: tuple[bytes, ...]) -> bool:
-        """Whether the only file begins so, whatever its name is."""
+        """Whether the only file begins so, under any name."""
         if len(self.names) > 1:
             return False
         with self.open(name) as file:
