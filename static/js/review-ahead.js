@@ -146,6 +146,7 @@ document.addEventListener("htmx:beforeSend", (event) => {
 document.addEventListener("htmx:load", (event) => {
   if (event.detail.elt.id === "review") setTimeout(fill, 0);
 });
+document.addEventListener("draft:sent", () => { drop(); fill(); }); // a sample may have been read before its draft was saved
 window.addEventListener("pagehide", drop);
 setInterval(renew, 5000);
 setTimeout(fill, 0);

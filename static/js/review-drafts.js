@@ -136,7 +136,9 @@ document.addEventListener("htmx:beforeSend", (event) => {
   });
 });
 
+// The sample that is being opened may have been read before its draft is saved: the draft is sent once the fields show it.
 async function sendKept() {
+  if (document.querySelector("#review [data-opens]")) return;
   for (const key of mine()) {
     const kept = localStorage.getItem(key);
     if (kept === null || flying.has(key)) continue; // sent meanwhile, or now
@@ -146,6 +148,7 @@ async function sendKept() {
       forget(key, values);
       document.dispatchEvent(new Event("reached"));
       if (drafts().has(key)) showState("Draft saved.");
+      else document.dispatchEvent(new Event("draft:sent"));
     } catch {
       return; // still unreachable; the next round tries again
     }
@@ -171,7 +174,10 @@ setInterval(() => {
   leaving = false; // the page is still there, as after a download
   if (!document.hidden) sendKept();
 }, RETRY_MS);
-document.addEventListener("htmx:load", restore);
+document.addEventListener("htmx:load", ({ target }) => {
+  restore();
+  if (target.id === "review") sendKept();
+});
 restore();
 sendKept();
 

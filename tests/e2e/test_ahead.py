@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from curation.projects.models import Project
-from curation.review.models import Decision, Lease
+from curation.review.models import Decision, Draft, Lease
 from curation.samples.models import Sample
 from tests.e2e.conftest import tab_of
 from tests.e2e.test_review import at, duels, press
@@ -98,6 +98,28 @@ def test_a_long_look_renews_what_was_fetched(tab: Page, project: Project) -> Non
     with tab.expect_request(DECIDES):
         press(tab, "1")
     at(tab, samples[1])
+
+
+def test_a_draft_that_is_saved_late_is_shown_with_a_fetched_sample(tab: Page, project: Project) -> None:
+    samples = duels(project, 30)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    fetched(2)
+    tab.wait_for_load_state("networkidle")
+    tab.evaluate(
+        """(sample) => {
+            const key = `winnow-draft:${document.body.dataset.user}:billing:${sample}`;
+            localStorage.setItem(key, JSON.stringify({ comment: "Typed before", preference: "", left: "" }));
+            window.dispatchEvent(new Event("online"));
+        }""",
+        samples[1].pk,
+    )
+    until(lambda: Draft.objects.filter(comment="Typed before").exists())
+    tab.wait_for_load_state("networkidle")
+    fetched(2)
+    press(tab, "1")
+    at(tab, samples[1])
+    expect(tab.locator("#comment")).to_have_value("Typed before")
 
 
 def test_unused_samples_are_given_back(tab: Page, project: Project) -> None:

@@ -1,12 +1,13 @@
 """The session ends while somebody types, in real Chromium: nothing typed is lost, and no sign-in page is an answer."""
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.test import Client
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import APIResponse, Browser, Locator, Page, Route, expect
 from pytest_django.live_server_helper import LiveServer
 
 from curation.labels.models import Label, Question
@@ -317,6 +318,37 @@ def test_a_draft_that_fails_late_does_not_take_the_place_of_a_newer_one(tab: Pag
         held[0].abort()
     expect(tab.locator("[data-draft-state]").first).to_have_text("Draft saved.")
     assert Draft.objects.get().comment == "Old and new"
+
+
+def test_a_draft_is_shown_on_a_page_that_was_read_before_it_was_saved(tab: Page, sample: Sample) -> None:
+    at(tab, sample)
+    tab.route("**/draft/", lambda route: route.abort())
+    type_comment(tab, "Kept here")
+    expect(tab.locator("[data-draft-state]").first).to_have_text("Kept in this browser until the server has it.")
+    tab.unroute_all()
+    held, read = list[Route](), list[APIResponse]()
+
+    def save(route: Route) -> None:
+        if read:
+            route.continue_()
+        else:
+            held.append(route)
+
+    def read_first(route: Route) -> None:
+        response = route.fetch()
+        if route.request.method == "POST":
+            read.append(response)
+            for draft in held:
+                draft.continue_()
+            time.sleep(1)
+        route.fulfill(response=response)
+
+    tab.route("**/draft/", save)
+    tab.route(f"**/samples/{sample.pk}/", read_first)
+    tab.reload()
+    expect(tab.locator("#comment")).to_have_value("Kept here")
+    until(lambda: Draft.objects.filter(comment="Kept here").exists())
+    expect(tab.locator("#comment")).to_have_value("Kept here")
 
 
 def test_a_draft_outlives_a_server_that_does_not_answer(tab: Page, sample: Sample) -> None:
