@@ -54,6 +54,8 @@ OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|as_postgresql|Prepared\(")
 # statements; how it waits for them is shown by tests of its own.
 LOCKS_ROWS = re.compile(r"select_for_update")
 FIRST_TESTS = 2
+# The table that SQLite's ANALYZE makes.
+STATISTICS = "sqlite_stat1"
 
 
 def _roomy(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -220,11 +222,17 @@ def quick_flush() -> Iterator[None]:
 
 
 def _delete_all_rows(_: TransactionTestCase) -> None:
+    """And SQLite's statistics: with those of its tables, the queries of later tests would have other plans."""
     names = _table_names()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(f'EXISTS (SELECT 1 FROM {name})' for name in names)}")  # noqa: S608 - ours
         for name in itertools.compress(names, cursor.fetchone()):
             cursor.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
+        analyzed = connection.vendor == "sqlite" and STATISTICS in connection.introspection.table_names(cursor)
+        if analyzed:
+            cursor.execute(f"DROP TABLE {STATISTICS}")
+    if analyzed:
+        connection.close()  # it keeps them in memory
 
 
 @functools.cache
