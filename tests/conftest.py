@@ -43,7 +43,8 @@ hypothesis_settings.load_profile("busy")
 
 # Long tests start processes with a database of their own.
 SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
-SERVER_FIXTURES = frozenset({"live_server", "product", "unfinished_product", "postgres"})
+PRODUCT = frozenset({"product", "unfinished_product"})
+SERVER_FIXTURES = PRODUCT | {"live_server", "postgres"}
 # A file of tests without these words and statements has nothing for servers.
 OF_SERVERS = re.compile(
     rf"mark\.({'|'.join(SERVER_MARKS)})\b|\b({'|'.join(SERVER_FIXTURES)})\b|\b(SandboxBackend|Opener|SandboxSession|DockerBackend)\b"
@@ -131,11 +132,17 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests start first, then those in a browser, so that with several processes none is left to the end. Several
-    processes mix the other files: those of a folder often wait for sandboxes, and all would wait at the same time."""
+    processes mix the other files: those of a folder often wait for sandboxes, and all would wait at the same time.
+
+    The start of the product has limits of its own, and is no part of the time of the first test that uses it."""
     if config.getoption("--on-servers"):
         kept = set(_on_servers(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
+    for item in items:
+        if not PRODUCT.isdisjoint(getattr(item, "fixturenames", ())):
+            limit = item.get_closest_marker("timeout")
+            item.add_marker(pytest.mark.timeout(*(limit.args if limit else ()), func_only=True), append=False)
     mixed = hasattr(config, "workerinput")
 
     def place(item: pytest.Item) -> tuple[bool, bool, int]:

@@ -46,7 +46,7 @@ def _document() -> str:
     return f'<!doctype html><script src="/htmx.js" defer></script><body>{BODY}{shared}{scripts}</body>'
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     yield page
@@ -70,7 +70,6 @@ def asked(tab: Page) -> list[str]:
         else:
             route.fulfill(body=_document(), content_type="text/html", headers={"Content-Security-Policy": POLICY})
 
-    tab.unroute_all()
     tab.route("**/*", answer)
     with tab.expect_request("**/slow"):
         tab.goto(HOST + "/")
