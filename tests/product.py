@@ -81,7 +81,7 @@ class Product:
         """Run a management command and return its standard output."""
         command = [sys.executable, "manage.py", *words]
         return subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=True, timeout=120
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=True, timeout=STARTS_WITHIN
         ).stdout.strip()
 
     def token(self, scopes: str) -> str:
