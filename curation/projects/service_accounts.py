@@ -121,7 +121,7 @@ def post_service_token(request: HttpRequest, slug: str, username: str, body: Tok
     made = create_token(
         principal_of(request), scopes=body.scopes, name=body.name, expires_in_days=body.expires_in_days, service=account
     )
-    return token_response(made)
+    return token_response(*made)
 
 
 @router.delete(f"{TOKENS}/{{token_id}}", response={204: None}, summary="Revoke a token of a service account")
@@ -153,7 +153,7 @@ def service_token(request: HttpRequest, access: Access, name: str) -> HttpRespon
     secret = ""
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
-            secret = create_token(principal_of(request), **form.cleaned_data, service=account).secret
+            _, secret = create_token(principal_of(request), **form.cleaned_data, service=account)
             form = TokenForm()
     return render(
         request,

@@ -19,7 +19,7 @@ def token_list(request: HttpRequest, access: Access) -> HttpResponse:
     secret = ""
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
-            secret = create_token(principal_of(request), **form.cleaned_data).secret
+            _, secret = create_token(principal_of(request), **form.cleaned_data)
             form = TokenForm()
     context = settings_context(access, "tokens", "/api/v1/tokens")
     context |= {"form": form, "secret": secret, "now": timezone.now()}

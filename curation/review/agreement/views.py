@@ -24,8 +24,8 @@ def dispute_list(request: HttpRequest, access: Access) -> HttpResponse:
 def sample_adjudicate(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     """Settle a disputed sample with one of its decisions."""
     keep, action = number(request.POST.get("keep", "")) or 0, request.POST.get("action", "")
-    done = decide(access=access, sample_id=pk, action=action, keep=keep)
-    status = done.sample.get_status_display().lower()
+    decision = decide(access=access, sample_id=pk, action=action, keep=keep)
+    status = decision.sample.get_status_display().lower()
     messages.success(request, f"Sample {pk}: {status}, as the kept decision says. Its page undoes that.")
     return HttpResponseRedirect(reverse("dispute-list", args=[access.project.slug]))
 

@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MemberShare, assign, assignments_of, parts_of
+from curation.review.assignments.assign import assign, assignments_of, parts_of
 from curation.review.assignments.schemas import (
     AssignmentCreatedOut,
     AssignmentIn,
@@ -44,7 +44,7 @@ def post_assignment(request: HttpRequest, slug: str, body: AssignmentIn) -> Stat
     access = enter(request, slug, Scope.RUN)
     done = assign(
         access=access,
-        people=[MemberShare(one.username, one.share) for one in body.people],
+        people=[(one.username, one.share) for one in body.people],
         wanted=None if body.filter is None else SampleFilter.from_json(body.filter),
         ids=body.ids,
         per_sample=body.per_sample,

@@ -147,22 +147,12 @@ def _log(project: Project, user: User | None, row: Scenario, action: str) -> Non
     AuditEntry.record(actor=user, project=project, action=action, subject=row.name, data=data)
 
 
-@dataclass(frozen=True, slots=True)
-class UpsertedBundles:
-    """Names in the order of the bundles. The `updated` ones are drafts again."""
-
-    created: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-
-
 def upsert_bundles(
     *, project: Project, bundles: Sequence[Document], user: User | None, run: Run | None = None
-) -> UpsertedBundles:
-    """Save all bundles or none. Of two with the same name the later one is saved."""
-    created: list[str] = []
-    updated: list[str] = []
-    unchanged: list[str] = []
+) -> dict[str, list[str]]:
+    """Save all bundles or none. Of two with the same name the later one is saved. Return the names that were `created`,
+    `updated`, which are drafts again, and `unchanged`, each in the order of the bundles."""
+    found: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     with transaction.atomic():
         lock_scenarios(project)
         changed: list[int] = []
@@ -173,21 +163,21 @@ def upsert_bundles(
             for bundle in batch:
                 row = existing.get(bundle.name)
                 if row is None:
-                    created.append(bundle.name)
+                    found["created"].append(bundle.name)
                 elif replace_bundle(project, row, bundle, user=user, run=run).changed:
-                    updated.append(bundle.name)
+                    found["updated"].append(bundle.name)
                     changed.append(row.pk)
                 else:
-                    unchanged.append(bundle.name)
+                    found["unchanged"].append(bundle.name)
             if run is not None:
                 again = [row.pk for row in existing.values() if row.run_id != run.pk and not row.imported_again]
                 Scenario.objects.filter(pk__in=again).update(imported_again=True)
         if changed:
             link_copies(project, changed)
-        if created:
+        if created := found["created"]:
             data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
             AuditEntry.record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
-    return UpsertedBundles(tuple(created), tuple(updated), tuple(unchanged))
+    return found
 
 
 def _batches(bundles: Sequence[Document]) -> Iterable[list[Document]]:

@@ -56,8 +56,8 @@ class TestCreate:
 
 class TestUse:
     def test_an_expired_token_is_refused(self, client: Client) -> None:
-        made = create_token(Principal(make_user(), frozenset(Scope)), scopes=["read"], expires_in_days=1)
-        headers = {"Authorization": f"Bearer {made.secret}"}
+        _, secret = create_token(Principal(make_user(), frozenset(Scope)), scopes=["read"], expires_in_days=1)
+        headers = {"Authorization": f"Bearer {secret}"}
         assert client.get("/api/v1/projects", headers=headers).status_code == 200
         Token.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
         answer = client.get("/api/v1/projects", headers=headers)
