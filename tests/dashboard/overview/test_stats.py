@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -12,7 +13,7 @@ from django.test import Client
 
 from curation.dashboard.overview import stats as stats_module
 from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, score_histogram
-from curation.dashboard.overview.checklist import ChecklistStep, checklist_of
+from curation.dashboard.overview.checklist import checklist_of
 from curation.dashboard.overview.stats import project_stats
 from curation.projects.access import access_of
 from curation.projects.models import Project
@@ -240,23 +241,23 @@ class TestChecklist:
         project = make_project()
         make_sample(project)
         steps = self._steps(project)
-        assert [(step.title, step.action) for step in steps][0] == ("Review", "Review 1 sample")
+        assert [(step["title"], step["action"]) for step in steps][0] == ("Review", "Review 1 sample")
 
     def test_a_viewer_reads_who_does_a_step(self) -> None:
         project = make_project()
         viewer = access_of(make_member(project, role="viewer"), project)
         assert viewer is not None
         steps = checklist_of(viewer, project_stats(project), "prompts")
-        assert {step.url for step in steps} == {""}
-        assert steps[0].needs == "An admin of the project does this."
+        assert {step["url"] for step in steps} == {""}
+        assert steps[0]["needs"] == "An admin of the project does this."
 
-    def _steps(self, project: Project) -> list[ChecklistStep]:
+    def _steps(self, project: Project) -> list[dict[str, Any]]:
         access = access_of(make_member(project, role="admin"), project)
         assert access is not None
         return checklist_of(access, project_stats(project), "prompts")
 
     def _next(self, project: Project) -> str:
-        (found,) = [step.title for step in self._steps(project) if step.next]
+        (found,) = [str(step["title"]) for step in self._steps(project) if step["next"]]
         return found
 
 
