@@ -13,11 +13,13 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
+from pydantic import Field
 
 from curation.projects.access import Access
 from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.projects.settings.data import Data
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
+from curation.web.schemas import out
 from curation.web.text.figures import counted
 
 MAX_CHARACTERS = 100_000
@@ -42,16 +44,16 @@ class Shipped:
         return shipped_text(next((path for path in own if path.exists()), self.path))
 
 
-@dataclass(frozen=True, slots=True)
+@out
 class Instructions:
     """The text in force. `version` is 0 until a project writes its own; `sha256` is of the UTF-8 text."""
 
-    name: str
-    title: str
-    text: str
-    sha256: str
-    overridden: bool
-    version: int
+    name: str = Field(examples=["judge"])
+    title: str = Field(examples=["Judge"])
+    text: str = Field()
+    sha256: str = Field()
+    overridden: bool = Field()
+    version: int = Field(examples=[0])
 
 
 _shipped: dict[str, Shipped] = {}

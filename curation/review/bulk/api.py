@@ -1,31 +1,29 @@
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import Field
 
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
 from curation.review.bulk.decide import BulkRow, decide_matching, decide_selected
-from curation.review.bulk.undo import BatchList, undo_bulk
+from curation.review.bulk.undo import batches_of, undo_bulk
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.web.ids import id_number
+from curation.web.lists.filters import ListParams
 from curation.web.problems import FieldError, Invalid
 from curation.web.schemas import Page, answer
 
 router = Router(tags=["review"])
 
 
-class BulkOut(Schema):
-    batch: str = Field(examples=["5f0c…"])
-    action: str = Field(examples=["approve"])
-    changed: int = Field(examples=[2])
-    data: list[BulkRow]
-
-
-@router.post("/samples/bulk", response=BulkOut, summary="One decision on many samples")
+@router.post(
+    "/samples/bulk",
+    response=answer("BulkOut", batch=str, action=str, changed=int, data=list[BulkRow]),
+    summary="One decision on many samples",
+)
 def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
     """Up to 500 `ids`, answered per row; or with `project`, `filter` and `count` up to 50,000 matches."""
     if body.filter is None:
@@ -58,9 +56,9 @@ def post_bulk_undo(request: HttpRequest, body: s.BatchIn) -> dict[str, object]:
 
 
 @router.get("/projects/{slug}/batches", response=Page[s.BatchOut], summary="List bulk decisions")
-def list_batches(request: HttpRequest, slug: str, params: Query[BatchList]) -> dict[str, object]:
+def list_batches(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     """Reviewers see their own. `POST /samples/bulk/undo` undoes one of your own, at any time."""
-    return params.rows(enter(request, slug, Scope.REVIEW)).response()
+    return params.page(batches_of(enter(request, slug, Scope.REVIEW))).response()
 
 
 def _project_of(request: HttpRequest, body: s.BulkIn) -> str | Project:

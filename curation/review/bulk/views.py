@@ -10,10 +10,11 @@ from django_htmx.http import trigger_client_event
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.bulk.decide import BulkDone, decide_matching, decide_selected
-from curation.review.bulk.undo import BatchList, undo_bulk
+from curation.review.bulk.undo import batches_of, undo_bulk
 from curation.review.workspace.responses import toast
 from curation.samples.list.filters import SampleList
 from curation.web.ids import number
+from curation.web.lists.filters import ListParams
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
 
@@ -36,8 +37,10 @@ def sample_bulk(request: HttpRequest, access: Access) -> HttpResponse:
 
 @project_page(Scope.REVIEW, "GET")
 def batch_list(request: HttpRequest, access: Access) -> HttpResponse:
-    params = BatchList.from_query(request.GET)
-    context = list_context(request, params, params.rows(access), f"/api/v1/projects/{access.project.slug}/batches")
+    params = ListParams.from_query(request.GET)
+    context = list_context(
+        request, params, params.page(batches_of(access)), f"/api/v1/projects/{access.project.slug}/batches"
+    )
     return render(request, "review/batches.html", context)
 
 

@@ -1,11 +1,13 @@
 """REST: test a model endpoint, and list the models of its server."""
 
+from typing import Annotated
+
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
 from curation.llm.endpoints.named import endpoint_of
-from curation.llm.endpoints.schemas import EndpointOut, ServedOut
+from curation.llm.endpoints.schemas import EndpointOut
 from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.served import list_served
@@ -13,6 +15,7 @@ from curation.runs.endpoint_check.start import apply_trial, try_endpoint
 from curation.runs.models import ENDED, Run
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.web.http.responses import set_etag
+from curation.web.schemas import answer
 
 router = Router(tags=["models"])
 
@@ -92,13 +95,13 @@ def post_apply_test(request: HttpRequest, response: HttpResponse, slug: str, nam
 
 @router.get(
     "/projects/{slug}/models/{endpoint:name}/served",
-    response=ServedOut,
+    response=answer("ServedOut", data=Annotated[list[str], Field(examples=[["qwen2.5-coder-32b"]])]),
     summary="Models that the endpoint's server lists",
 )
-def get_served(request: HttpRequest, slug: str, name: str) -> ServedOut:
+def get_served(request: HttpRequest, slug: str, name: str) -> dict[str, object]:
     """If the endpoint has a key, a worker asks the server, as a run; 503 if that takes longer than 10 s."""
     access = enter(request, slug, Scope.ADMIN)
     endpoint = endpoint_of(access.project, name)
     styles = {name: str(endpoint.params.get(name) or "") for name in ("key_style", "api_version")}
     found = list_served(access=access, api_base=endpoint.api_base, api_key_env=endpoint.api_key_env, **styles)
-    return ServedOut(data=list(found))
+    return {"data": list(found)}
