@@ -15,6 +15,7 @@ from django.urls import reverse
 from curation.duels.models import Duel
 from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import counting_panel
+from curation.projects.instructions.texts import rubric_of
 from curation.projects.models import Project
 from curation.projects.settings.dependents import Dependent, ExpectedMove, MissingOut
 from curation.projects.settings.document import ProjectSettings
@@ -23,6 +24,7 @@ from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, SampleStatus, flag_bits
 from curation.samples.scores import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.ids import IdList
+from judging.panel.rubric import names_of
 from judging.panel.scoring import HOLDING_FLAGS
 
 # Set by a panel's verdicts; the other flags are about the answers.
@@ -115,6 +117,16 @@ class CountingScores(Dependent):
     def apply(self, project: Project, changed: Collection[str]) -> None:
         if PATHS.intersection(changed):
             copy_scores(project)
+
+
+class RubricWeights(Dependent):
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
+        if not settings.panel.weights:
+            return []
+        known = names_of(rubric_of(project))
+        return [
+            MissingOut("panel.weights", f"dimension {name}") for name in settings.panel.weights if name not in known
+        ]
 
 
 def _newest(panel: ScorePanel | None) -> Subquery:

@@ -19,6 +19,7 @@ from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.projects.settings.data import Data
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
 from curation.web.text.figures import counted
+from judging.panel.rubric import Dimension, read_rubric
 
 MAX_CHARACTERS = 100_000
 
@@ -96,6 +97,11 @@ def instructions_for(
         text = known.text(data or project.settings.data)
         return Instructions(name, known.title, text, digest(text), False, found.version if found else 0)
     return Instructions(name, known.title, found.text, found.sha256, True, found.version)
+
+
+def rubric_of(project: Project) -> tuple[Dimension, ...]:
+    """Return the rubric in force: judges and people use the same."""
+    return read_rubric(instructions_for(project, "rubric").text)
 
 
 def versions_in_force(project: Project) -> dict[str, int]:

@@ -11,11 +11,11 @@ from django.utils.safestring import SafeString
 from curation.assignments.models import REVIEWING, AssignedSample
 from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import judge_views
-from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import imported
 from curation.labels.models import Question
 from curation.projects.access import Access
+from curation.projects.instructions.texts import rubric_of
 from curation.projects.models import Member, Scope
 from curation.projects.settings.data import Words
 from curation.review.decisions.decide import draft_of
