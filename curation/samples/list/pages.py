@@ -24,7 +24,6 @@ from curation.samples.blind import look_at_rows, offered, refuse_hidden, reviews
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.web.components import NOTHING, badge, time
 from curation.web.database.prepared import Prepared
 from curation.web.ids import IdList
 from curation.web.lists.clauses import page_rows, read_page
@@ -32,7 +31,7 @@ from curation.web.lists.filters import named_list
 from curation.web.lists.keyset import KeysetPage, decode_cursor, encode_cursor, in_order, page_of, paginate
 from curation.web.lists.pages import Chip, FilterControl, SortColumn, chips, column, controls
 from curation.web.problems import Problem
-from curation.web.text.figures import counted, number, percent
+from curation.web.text.figures import NOTHING, badge, counted, number, percent, time
 
 WINDOW = 1_000
 
