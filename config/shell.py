@@ -24,7 +24,7 @@ from curation.projects.preferences.change import pressed_keys
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.models import SavedView
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response

@@ -14,7 +14,7 @@ from django.urls import get_script_prefix, resolve
 from django.views.decorators.http import require_http_methods
 
 from curation.projects.models import SCOPES_OF_ROLE, AuditEntry, Member, Project, Role, Scope, Token
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
 
 P = ParamSpec("P")

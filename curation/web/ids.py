@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Field, Func, Model, QuerySet, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
-from curation.web.database.prepared import list_parameter
+from curation.web.database.queries import list_parameter
 from curation.web.problems import FieldError, Invalid, NotFound
 
 M = TypeVar("M", bound=Model)

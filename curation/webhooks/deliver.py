@@ -16,7 +16,7 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from curation.projects.models import AuditEntry
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.text.storable import storable

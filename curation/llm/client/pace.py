@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from curation.llm.client.completion import EndpointTarget
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
-from curation.web.database.clock import database_seconds
+from curation.web.database.queries import database_seconds
 
 SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0

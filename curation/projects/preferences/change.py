@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from curation.projects.models import AuditEntry, Preferences
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.lists.tables import Density, TableLayout
 from curation.web.problems import FieldError, Invalid
 

@@ -32,7 +32,7 @@ from curation.review.models import DECIDING, Action, Decision, Draft, Lease, Pic
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Sample, SampleKind, SampleStatus
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.text.storable import text_errors
 

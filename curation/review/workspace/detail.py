@@ -22,7 +22,7 @@ from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.conversation import StepConversation
 from curation.trajectories.session.shown import Shown
 from curation.trajectories.shell import positions_of
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.text.markup import Mark, Span, marked, scan_marks
 from curation.web.text.transcript import Chat, Recorded, Source, TurnPosition
 from judging.answers.facts import answer_facts

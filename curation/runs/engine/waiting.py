@@ -17,7 +17,7 @@ from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent, ServerOutage
-from curation.web.database.clock import database_now, database_seconds
+from curation.web.database.queries import database_now, database_seconds
 from curation.web.text.figures import duration
 from curation.web.text.storable import storable
 

@@ -24,7 +24,7 @@ from curation.samples.blind import look_at_rows, offered, refuse_hidden, reviews
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from curation.web.lists.clauses import page_rows, read_page
 from curation.web.lists.filters import named_list

@@ -23,7 +23,7 @@ from curation.runs.engine.dispatch import dispatch
 from curation.runs.engine.reap import reap_all
 from curation.runs.models import Item, ItemState, Run, WorkerSeen
 from curation.runs.workers import presence
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.models import IdempotentResponse
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Delivery, Webhook, WebhookEvent
