@@ -10,7 +10,7 @@ from curation.duels.trials.resource import router as trials_router
 from curation.evaluations.compare.api import router as comparisons_router
 from curation.evaluations.contamination.api import router as contamination_router
 from curation.evaluations.experiments.resource import router as experiments_router
-from curation.evaluations.live.api import router as episodes_router
+from curation.evaluations.live.views import router as episodes_router
 from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
 from curation.exports.hub.api import router as hub_router
@@ -22,11 +22,11 @@ from curation.imports.mappings import router as mappings_router
 from curation.imports.pages.api import router as imports_router
 from curation.labels.questions import router as questions_router
 from curation.llm.endpoints.resource import router as llm_router
-from curation.notifications.api import router as notifications_router
+from curation.notifications.views import router as notifications_router
 from curation.predictions.approval.resource import router as predictions_router
 from curation.predictions.clusters.resource import router as clusters_router
 from curation.projects.pages.api import router as projects_router
-from curation.projects.preferences.api import router as preferences_router
+from curation.projects.preferences.views import router as preferences_router
 from curation.projects.sign_in.backend import AUTH
 from curation.review.api import router as review_router
 from curation.review.assignments.api import router as assignments_router
@@ -36,7 +36,7 @@ from curation.review.labels.api import router as labels_router
 from curation.review.refine.api import router as refine_router
 from curation.runs.endpoint_check.api import router as trial_router
 from curation.runs.pages.api import router as runs_router
-from curation.runs.usage.api import router as usage_router
+from curation.runs.usage.views import router as usage_router
 from curation.samples.list.api import router as samples_router
 from curation.scenarios.pages.api import router as scenarios_router
 from curation.trajectories.pages.agents import router as agents_router

@@ -13,7 +13,7 @@ from pydantic import Field
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
-from curation.review.agreement.api import router as agreement_router
+from curation.review.agreement.views import router as agreement_router
 from curation.review.bulk.api import router as bulk_router
 from curation.review.decisions.decide import decide
 from curation.review.decisions.findings import CHALLENGER, KING, clear, findings_of, withdraw

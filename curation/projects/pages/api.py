@@ -15,7 +15,7 @@ from curation.projects.instructions.texts import (
     registered,
 )
 from curation.projects.invitations.api import router as invitation_router
-from curation.projects.members.resource import router as member_router
+from curation.projects.members.views import router as member_router
 from curation.projects.models import AuditEntry, InstructionsOverride, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
@@ -25,7 +25,7 @@ from curation.projects.removal.change import archive_project, delete_project
 from curation.projects.service_accounts import router as service_router
 from curation.projects.settings.change import change_project, create_project
 from curation.projects.settings.dependents import preview_change
-from curation.projects.tokens.api import router as token_router
+from curation.projects.tokens.views import router as token_router
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.problems import NotAllowed
 from curation.web.schemas import Page
