@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curation.exports.formats import FORMATS
-from curation.exports.formats.balance import LabelBalance
 from curation.exports.formats.row import DataFile
+from curation.exports.formats.trl import LabelBalance
 from curation.exports.models import ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText
