@@ -15,7 +15,7 @@ from curation.evaluations.screen.api import router as evaluations_router
 from curation.evaluations.splits.api import router as splits_router
 from curation.exports.hub.api import router as hub_router
 from curation.exports.pages.api import router as exports_router
-from curation.exports.provenance.api import router as provenance_router
+from curation.exports.provenance.views import router as provenance_router
 from curation.exports.rounds.api import router as rounds_router
 from curation.imports.intake.api import router as intake_router
 from curation.imports.mappings import router as mappings_router
@@ -33,8 +33,8 @@ from curation.review.assignments.api import router as assignments_router
 from curation.review.flags import router as flags_router
 from curation.review.guarantees.resource import router as guarantees_router
 from curation.review.labels.api import router as labels_router
-from curation.review.refine.api import router as refine_router
-from curation.runs.endpoint_check.api import router as trial_router
+from curation.review.refine.views import router as refine_router
+from curation.runs.endpoint_check.views import router as trial_router
 from curation.runs.pages.api import router as runs_router
 from curation.runs.usage.views import router as usage_router
 from curation.samples.list.api import router as samples_router

@@ -1,4 +1,4 @@
-"""REST calls of review: the queue, leases, decisions, undo, revisions. Bulk decisions are in `bulk/api.py`."""
+"""REST calls of review: the queue, leases, decisions, undo, revisions. Bulk decisions are in `bulk/views.py`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,7 +14,7 @@ from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
 from curation.review.agreement.views import router as agreement_router
-from curation.review.bulk.api import router as bulk_router
+from curation.review.bulk.views import router as bulk_router
 from curation.review.decisions.decide import decide
 from curation.review.decisions.findings import CHALLENGER, KING, clear, findings_of, withdraw
 from curation.review.decisions.marks import mark_steps, marks_out

@@ -9,9 +9,8 @@ from ninja import Status
 from pydantic import Field
 
 from curation.projects.access import Access, enter, project_page
-from curation.projects.invitations.api import InvitationIn, NewInvitationOut, invitation_response
 from curation.projects.invitations.invite import DAYS, invite
-from curation.projects.invitations.views import InvitationForm
+from curation.projects.invitations.views import InvitationForm, InvitationIn, NewInvitationOut, invitation_response
 from curation.projects.members.change import add_member, change_role, may_see_users, remove_member
 from curation.projects.models import AuditEntry, Invitation, Member, Project, Role, Scope
 from curation.projects.pages.forms import MemberForm

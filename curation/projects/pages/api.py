@@ -14,7 +14,7 @@ from curation.projects.instructions.texts import (
     override_instructions,
     registered,
 )
-from curation.projects.invitations.api import router as invitation_router
+from curation.projects.invitations.views import router as invitation_router
 from curation.projects.members.views import router as member_router
 from curation.projects.models import AuditEntry, InstructionsOverride, Project, Scope
 from curation.projects.pages import schemas as s
