@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ import psycopg
 import pytest
 
 from tests.parts import PARTS
+from tests.serving import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTS_WITHIN, STOPS_WITHIN = 300.0, 40.0
@@ -34,7 +34,7 @@ class Product:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._database = _own_database()
         self.environment = _environment(data, self.port, self._database)
@@ -111,12 +111,6 @@ class Product:
             time.sleep(0.2)
             run = self.get(f"/runs/{run['id']}")
         return run
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 def _environment(data: Path, port: int, database: str) -> dict[str, str]:

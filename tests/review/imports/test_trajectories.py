@@ -4,7 +4,6 @@ import gc
 import io
 import json
 import tarfile
-import zipfile
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Pair, Trajectory, TrajectoryText
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_project, make_user
-from tests.imports.bringing import bad_rows, bring, end, start, upload
+from tests.imports.bringing import bad_rows, bring, end, start, upload, zipped
 from tests.imports.layouts.golden import GOLDEN
 from tests.parts import shared_data
 
@@ -42,14 +41,6 @@ def bearer(project: Project) -> dict[str, str]:
 
 def files_below(folder: Any) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def as_zip(files: dict[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
 
 
 def as_tar(files: dict[str, bytes]) -> bytes:
@@ -88,7 +79,7 @@ def _call(name: str, arguments: dict[str, str]) -> dict[str, Any]:
     return {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
 
 
-@pytest.mark.parametrize("pack", [as_zip, as_tar, as_tar_gz, as_tar_zst])
+@pytest.mark.parametrize("pack", [zipped, as_tar, as_tar_gz, as_tar_zst])
 def test_the_trials_of_a_job_arrive_from_any_archive(project: Project, pack: Callable[..., bytes]) -> None:
     files = files_below(GOLDEN / "harbor")
     run = bring(project, "trajectories", pack(files), "jobs.zip")
@@ -184,7 +175,7 @@ def test_every_file_of_an_archive_is_in_the_account(project: Project, monkeypatc
     monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 1)
     files = {"a.jsonl": json.dumps(row(1, solved=True)).encode(), "b.jsonl": json.dumps(row(2, solved=False)).encode()}
     files |= {"notes.txt": b"Read me.", "screen.png": b"\x89PNG", "zz.csv": b"a,b"}
-    run = bring(project, "trajectories", as_zip(files), name="runs.zip")
+    run = bring(project, "trajectories", zipped(files), name="runs.zip")
     told = {(one["field"], one["becomes"]): one["rows"] for one in run.result["account"] if "(files)" in one["field"]}
     assert told == {
         ("(files) *.jsonl", "rows"): 2,
@@ -298,7 +289,7 @@ def test_files_of_an_agent_are_recognised_without_a_kind(client: Client, project
     from curation.imports.kinds import ImportParams
     from curation.imports.pages.preview import preview
 
-    key = upload(project, as_zip(files_below(GOLDEN / "harbor")), "jobs.zip")
+    key = upload(project, zipped(files_below(GOLDEN / "harbor")), "jobs.zip")
     found = preview(project=project, params=ImportParams(kind="", upload=key))
     assert (found.kind, found.format) == ("trajectories", "ZIP archive")
     assert (found.layout, found.rows) == ("Harbor trial", found.read)
