@@ -6,6 +6,7 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -163,6 +164,26 @@ def test_bad_documents_are_named_and_the_others_arrive(project: Project) -> None
     assert ["oracle" in reason for reason in bad_rows(run).values()] == [True]
     pair = {"prompt": "Free some space", "chosen": "du -sh *", "rejected": "rm -rf *"}
     assert "as samples" in bad_rows(bring(project, "trajectories", [pair, row(3, solved=True)]))["row 1"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"cost_usd": -1}, {"total_cost": 1e300}, {"prompt_tokens": -1}],
+)
+def test_figures_that_no_run_has_are_dropped_and_the_account_says_so(project: Project, wrong: dict[str, Any]) -> None:
+    run = bring(project, "trajectories", [row(1, solved=True) | wrong])
+    kept = Trajectory.objects.get(run=run)
+    assert (kept.cost, kept.tokens) == (None, 0)
+    told = {one["field"]: one["becomes"] for one in run.result["account"]}
+    assert "ignored: a run has no such number" in (told.get("(usage: cost_usd)"), told.get("(usage: input_tokens)"))
+
+
+def test_a_step_with_a_negative_cost_does_not_lower_the_sum(project: Project) -> None:
+    given = row(1, solved=True)
+    answers = [{"role": "assistant", "content": "On it.", "cost": cost} for cost in (-1, 0.5)]
+    run = bring(project, "trajectories", [given | {"messages": [*given["messages"], *answers]}])
+    assert Trajectory.objects.get(run=run).cost == Decimal("0.5")
+    assert "(usage: cost_usd)" in {one["field"] for one in run.result["account"]}
 
 
 def test_a_row_that_is_nested_too_deeply_is_no_end_of_the_import(project: Project) -> None:
