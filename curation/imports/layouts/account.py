@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.session import AgentSession
+from curation.imports.sources.rows import BadRow, SourceRow
 
 IGNORED = "ignored"
 NO_PLACE = "ignored: only a trajectory has a place for it"
@@ -17,6 +18,7 @@ OF_RUNS = frozenset(
     + ("exception", "timestamp", "usage")
 )
 EMPTY: tuple[Any, ...] = (None, "", [], {})
+TWICE, FIRST_VALUES = "(twice in an object)", "ignored but for the last value"
 REPLACED = "characters replaced by U+FFFD"
 # A file whose objects have names of their own, such as ids, would have as many fields as rows.
 MOST_FIELDS = 500
@@ -51,6 +53,17 @@ class Account:
         for name, becomes in read.items():
             _, dot, ending = name.rpartition("/")[2].rpartition(".")
             self.count(f"(files) *.{ending.lower()}" if dot and ending.isalnum() else "(files)", becomes)
+
+    def count_source(self, row: SourceRow | BadRow) -> None:
+        """Count the files that were read since the row before, and the keys that an object in the row has twice."""
+        if row.read:
+            self.count_files(row.read)
+        if isinstance(row, SourceRow) and row.repeated:
+            self.count_repeated(row.repeated)
+
+    def count_repeated(self, keys: Iterable[str]) -> None:
+        for key in dict.fromkeys(keys):
+            self.count(f"{TWICE} {key}", FIRST_VALUES)
 
     def replace(self, other: "Account") -> None:
         """Count the fields of `other` as it does, and no longer as before."""

@@ -1,6 +1,6 @@
 """Rows of a source, and the position after each where reading continues."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -24,13 +24,15 @@ class SourcePosition(NamedTuple):
 @dataclass(slots=True)
 class SourceRow:
     """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
-    archive. `read` are the other files that were read or ignored since the row before, with what became of each."""
+    archive. `read` are the other files that were read or ignored since the row before, with what became of each.
+    `repeated` are keys that an object in it has several times, of whose values it has the last one."""
 
     offset: int
     value: dict[str, object]
     after: SourcePosition
     file: str = ""
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    repeated: Sequence[str] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

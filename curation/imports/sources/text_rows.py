@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
+from curation.imports.sources.repeated import repeated_keys
 from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow, too_long
 from curation.web.text.storable import MOST_VALUES, has_many_values
 
@@ -112,11 +113,12 @@ def decode(raw: Raw) -> SourceRow | BadRow:
             value = read_loosely(raw.text)
         except (ValueError, RecursionError):
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
+    repeated = repeated_keys(raw.text, value)
     if isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() & _SPEAKER for one in value):
         value = {"messages": value}  # a conversation without other columns
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
-    return SourceRow(raw.offset, value, raw.after)
+    return SourceRow(raw.offset, value, raw.after, repeated=repeated)
 
 
 def read_loosely(text: bytes) -> Any:

@@ -175,8 +175,13 @@ def _outcome(rewards: Mapping[str, float], *, valid: bool, exception: str) -> Se
 
 def _usage(result: Json, of_steps: SessionUsage) -> SessionUsage:
     used = result.get("agent_result") or {}
-    figures = [used.get(name) for name in ("n_input_tokens", "n_output_tokens", "n_cache_tokens", "cost_usd")]
-    usage = SessionUsage(*figures, seconds_between(result.get("agent_execution")))
+    usage = SessionUsage(
+        used.get("n_input_tokens"),
+        used.get("n_output_tokens"),
+        used.get("n_cache_tokens"),
+        used.get("cost_usd"),
+        seconds_between(result.get("agent_execution")),
+    )
     return usage.over(replace(of_steps, seconds=None))
 
 

@@ -88,8 +88,11 @@ def _placed(session: AgentSession, files: Files, result: Json, run: Json, metada
     task = str(result.get("task_id") or "")
     agent = {"name": run.get("agent_name"), "model_name": run.get("model_name")}
     timing = {"started_at": result.get("agent_started_at"), "finished_at": result.get("agent_ended_at")}
-    tokens = [result.get(name) or None for name in ("total_input_tokens", "total_output_tokens")]
-    usage = SessionUsage(*tokens, seconds=harbor.seconds_between(timing)).over(replace(session.usage, seconds=None))
+    usage = SessionUsage(
+        result.get("total_input_tokens") or None,
+        result.get("total_output_tokens") or None,
+        seconds=harbor.seconds_between(timing),
+    ).over(replace(session.usage, seconds=None))
     return replace(
         session,
         layout=NAME,

@@ -108,7 +108,8 @@ def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> 
         return NO_USAGE if seconds is None else SessionUsage(seconds=seconds)
     given = ((name, one.get(name)) for one in metrics for name in _SUMMED)
     dropped = {name: None for name, value in given if value is not None and not is_figure(name, value)}
-    return SessionUsage(*map(total, _SUMMED), seconds, tuple(dropped))
+    prompt, completion, cached, cost = map(total, _SUMMED)
+    return SessionUsage(prompt, completion, cached, cost, seconds, tuple(dropped))
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:
