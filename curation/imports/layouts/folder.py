@@ -210,8 +210,12 @@ class DocumentFolder:
         if not samples:
             yield Document(files.root or start, refused="The Inspect log has no samples.")
         for name in samples:
-            sample = files.json(name, GroupKind.INSPECT)
-            yield self._read(files.root + name, inspect_log.read, sample, header)
+            try:
+                sample = files.json(name, GroupKind.INSPECT)
+            except RowRefused as refused:
+                yield Document(files.root + name, refused=str(refused))
+            else:
+                yield self._read(files.root + name, inspect_log.read, sample, header)
 
     def _file(self, files: Files) -> Iterator[Document]:
         if self._is_report(files):
