@@ -225,35 +225,3 @@ def test_numbers_that_no_database_stores_end_no_import(project: Project, name: s
     assert (run.state, run.result["trajectories"], bad_rows(run)) == ("succeeded", 1 if "parquet" in name else 4, {})
     assert Trajectory.objects.filter(sample_index=0).count() == run.result["trajectories"]
     assert not Trajectory.objects.filter(rewards__has_key="reward").exists()
-
-
-def test_a_sample_of_a_log_that_is_no_json_leaves_the_others(project: Project) -> None:
-    files = files_of_a_log()
-    first = min(name for name in files if name.startswith("samples/"))
-    run = bring(project, "trajectories", as_zip(files | {first: b"{"}), "log.eval")
-    assert run.result["trajectories"] == len(files) - 2
-    (reason,) = bad_rows(run).values()
-    assert f"{first} is not JSON" in reason
-
-
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("is_tar", [False, True])
-def test_files_of_one_name_in_an_archive_are_named(project: Project, is_tar: bool) -> None:
-    """Programs that append to an archive write such ones."""
-    packed = io.BytesIO()
-    contents = [as_lines([row(number, solved=True)]) for number in (1, 2)]
-    if is_tar:
-        with tarfile.open(fileobj=packed, mode="w") as tar:
-            for content in contents:
-                about = tarfile.TarInfo("a.jsonl")
-                about.size = len(content)
-                tar.addfile(about, io.BytesIO(content))
-    else:
-        with zipfile.ZipFile(packed, "w") as archive:
-            for content in contents:
-                archive.writestr("a.jsonl", content)
-    run = bring(project, "trajectories", packed.getvalue(), "runs.tar" if is_tar else "runs.zip")
-    assert (Trajectory.objects.get(run=run).instance_id, *bad_rows(run).values()) == (
-        "acme__billing-2",
-        "the archive has several files of one name, of which only the last is read: a.jsonl",
-    )
