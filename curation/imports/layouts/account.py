@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.session import AgentSession
+from curation.imports.sources.faults import Fault
 from curation.imports.sources.rows import BadRow, SourceRow
 
 IGNORED = "ignored"
@@ -18,7 +19,6 @@ OF_RUNS = frozenset(
     + ("exception", "timestamp", "usage")
 )
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-TWICE, FIRST_VALUES = "(twice in an object)", "ignored but for the last value"
 REPLACED = "characters replaced by U+FFFD"
 # A file whose objects have names of their own, such as ids, would have as many fields as rows.
 MOST_FIELDS = 500
@@ -55,15 +55,15 @@ class Account:
             self.count(f"(files) *.{ending.lower()}" if dot and ending.isalnum() else "(files)", becomes)
 
     def count_source(self, row: SourceRow | BadRow) -> None:
-        """Count the files that were read since the row before, and the keys that an object in the row has twice."""
+        """Count the files that were read since the row before, and what the row's text has and its value does not."""
         if row.read:
             self.count_files(row.read)
-        if isinstance(row, SourceRow) and row.repeated:
-            self.count_repeated(row.repeated)
+        if isinstance(row, SourceRow) and row.faults:
+            self.count_faults(row.faults)
 
-    def count_repeated(self, keys: Iterable[str]) -> None:
-        for key in dict.fromkeys(keys):
-            self.count(f"{TWICE} {key}", FIRST_VALUES)
+    def count_faults(self, faults: Iterable[Fault]) -> None:
+        for field, becomes in dict.fromkeys(faults):
+            self.count(field, becomes)
 
     def replace(self, other: "Account") -> None:
         """Count the fields of `other` as it does, and no longer as before."""

@@ -9,7 +9,7 @@ import orjson
 
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
-from curation.imports.sources.repeated import repeated_keys
+from curation.imports.sources.faults import Fault, json_faults
 from curation.imports.sources.rows import RowRefused, SourcePosition
 from curation.imports.sources.text_rows import read_loosely
 from curation.web.text.storable import parse_inner
@@ -22,7 +22,7 @@ class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
     is one, and is read from `after` on. `became` has the layout of each file. `open` gets the whole name, and no
     more than `longest` bytes of a file are read. `unreadable` has the reason for each line that is no JSON object,
-    `repeated` the keys that an object in a file has twice.
+    `faults` what files have and their values do not.
     """
 
     root: str
@@ -34,7 +34,7 @@ class Files:
     became: dict[str, str] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
-    repeated: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
     def bytes(self, name: str, becomes: str) -> bytes | None:
         """Return the content, or None if there is no such file. Raises `RowRefused` for one that is too long."""
@@ -57,10 +57,10 @@ class Files:
         if content is None:
             return None
         try:
-            value = _parsed(content)
+            value, faults = _parsed(content)
         except ValueError as error:
             raise RowRefused(f"{self.root}{name} is not JSON: {error}") from None
-        self.repeated.extend(repeated_keys(content, value))
+        self.faults.extend(faults)
         return value
 
     def object(self, name: str, becomes: str) -> Json | None:
@@ -79,13 +79,14 @@ class Files:
         return found
 
 
-def _parsed(content: bytes) -> Any:
-    """Return the value in JSON, read loosely where that is needed."""
+def _parsed(content: bytes) -> tuple[Any, Sequence[Fault]]:
+    """Return the value in JSON, read loosely where that is needed, and what it does not have of the text."""
     try:
-        return parse_inner(content)
+        value = parse_inner(content)
+        return value, json_faults(content, value)
     except orjson.JSONDecodeError:
         try:
-            return read_loosely(content)
+            return read_loosely(content), json_faults(content, None)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
 

@@ -395,7 +395,7 @@ class DocumentFolder:
             else:
                 document = self._document(place, row.value, replace(row, file=name))
                 if document.reading:
-                    document.reading.account.count_repeated(row.repeated)
+                    document.reading.account.count_faults(row.faults)
                 yield replace(document, after=row.after)
 
     def _document(self, name: str, value: Json, row: SourceRow | None = None, **options: Any) -> Document:
@@ -496,11 +496,11 @@ def _decoded(raws: Iterable[Raw]) -> Iterator[SourceRow | BadRow]:
 
 
 def _values(raws: Iterable[Raw], name: str = "", files: Files | None = None) -> list[Json]:
-    """Return the values of lines, and tell `files` of the other lines and of keys that are there twice."""
+    """Return the values of lines, and tell `files` of the other lines and of what values do not have."""
     found = list(_decoded(raws))
     if files is not None:
         files.unreadable.extend(f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow))
-        files.repeated.extend(key for row in found if isinstance(row, SourceRow) for key in row.repeated)
+        files.faults.extend(fault for row in found if isinstance(row, SourceRow) for fault in row.faults)
     return [row.value for row in found if isinstance(row, SourceRow)]
 
 
@@ -518,10 +518,10 @@ def _all_values(raws: Iterable[Raw], name: str, files: Files) -> list[Json]:
 
 def _with_faults(document: Document, files: Files) -> Document:
     """Return the document with the faults of its files in its account: characters, lines and keys."""
-    if document.row and files.repeated:
-        document = replace(document, row=replace(document.row, repeated=[*document.row.repeated, *files.repeated]))
+    if document.row and files.faults:
+        document = replace(document, row=replace(document.row, faults=[*document.row.faults, *files.faults]))
     if document.reading:
-        document.reading.account.count_repeated(files.repeated)
+        document.reading.account.count_faults(files.faults)
         for path in files.replaced:
             document.reading.account.count(path, REPLACED)
         if files.unreadable:
@@ -530,7 +530,7 @@ def _with_faults(document: Document, files: Files) -> Document:
             document = replace(document, reading=replace(document.reading, unreadable=unreadable))
     files.replaced.clear()
     files.unreadable.clear()
-    files.repeated.clear()
+    files.faults.clear()
     return document
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from curation.imports.sources.faults import Fault
+
 
 class RowRefused(Exception):
     """A row that cannot be imported; the message is the reason shown to its sender."""
@@ -25,14 +27,14 @@ class SourcePosition(NamedTuple):
 class SourceRow:
     """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
     archive. `read` are the other files that were read or ignored since the row before, with what became of each.
-    `repeated` are keys that an object in it has several times, of whose values it has the last one."""
+    `faults` are what its text has and its value does not, as fields of an account with what became of them."""
 
     offset: int
     value: dict[str, object]
     after: SourcePosition
     file: str = ""
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-    repeated: Sequence[str] = field(default=(), kw_only=True)
+    faults: Sequence[Fault] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from curation.imports.sources.repeated import repeated_keys
+from curation.imports.sources.faults import json_faults
 from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow, too_long
 from curation.web.text.storable import MOST_VALUES, has_many_values
 
@@ -107,18 +107,18 @@ def decode(raw: Raw) -> SourceRow | BadRow:
     if has_many_values(raw.text):
         return BadRow(raw.offset, f"more than {MOST_VALUES:,} values (the limit for one row)", raw.after)
     try:
-        value = orjson.loads(raw.text)
+        value = strict = orjson.loads(raw.text)
     except orjson.JSONDecodeError as error:
         try:
-            value = read_loosely(raw.text)
+            value, strict = read_loosely(raw.text), None
         except (ValueError, RecursionError):
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
-    repeated = repeated_keys(raw.text, value)
+    faults = json_faults(raw.text, strict)
     if isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() & _SPEAKER for one in value):
         value = {"messages": value}  # a conversation without other columns
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
-    return SourceRow(raw.offset, value, raw.after, repeated=repeated)
+    return SourceRow(raw.offset, value, raw.after, faults=faults)
 
 
 def read_loosely(text: bytes) -> Any:

@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import FIRST_VALUES, REPLACED, TWICE, Account, Fields
+from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.session import AgentSession, Json
-from curation.imports.sources.repeated import repeated_keys
+from curation.imports.sources.faults import json_faults
 from curation.imports.sources.rows import RowRefused
 from curation.web.text.storable import parse_inner
 
@@ -58,8 +58,8 @@ def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fie
         except ValueError:
             found = None
         else:
-            for key in repeated_keys(arguments.encode(errors="replace"), found):
-                fields.became(f"{TWICE} {key}", FIRST_VALUES)
+            for fault in json_faults(arguments.encode(errors="replace"), found):
+                fields.became(*fault)
             # JSON text has such characters as escapes, so the row that contains it is clean.
             found, replaced = clean(found, f"{path}.arguments")
             for each in replaced:

@@ -1,11 +1,11 @@
-"""Of a key that an object has twice the last value is read, and the account says so."""
+"""Values of a key that an object has twice, and numbers that are not finite, are in the account."""
 
 import json
 from typing import Any
 
 import pytest
 
-from curation.imports.sources.repeated import repeated_keys
+from curation.imports.sources.faults import json_faults
 from curation.projects.models import Project
 from tests.imports.bringing import bring
 from tests.review.imports.test_trajectories import as_zip
@@ -57,8 +57,17 @@ def test_arguments_of_a_call_are_such_an_object(project: Project) -> None:
         ('{"a\\u003a": "\\u003a"}', ()),
         ('{"a" : 1, "\\u0061": 2}', ("a",)),
         ('[{"a": [{"b": 1, "b": 1}], "a": 2, "\\u0000": 1, "\\u0000": 2}]', ("b", "a", "\N{REPLACEMENT CHARACTER}")),
-        ('{"n": 1' + "0" * 5000 + ', "n": 1.5e999}', ("n",)),
+        ('{"n": 1' + "0" * 5000 + ', "n": 1.5}', ("n",)),
     ],
 )
 def test_escapes_and_equal_keys_of_other_objects_are_not_mistaken(text: str, keys: tuple[str, ...]) -> None:
-    assert repeated_keys(text.encode(), json.loads(text, parse_int=str, parse_float=str)) == keys
+    found = json_faults(text.encode(), json.loads(text, parse_int=str, parse_float=str))
+    assert [field.removeprefix("(twice in an object) ") for field, _ in found] == [*keys]
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "-Infinity"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "row.json"])
+def test_numbers_that_are_not_finite_are_in_the_account(project: Project, number: str, name: str) -> None:
+    messages = '"messages": [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "Gone."}]'
+    run = bring(project, "trajectories", f'{{{messages}, "reward": {number}}}\n'.encode(), name=name)
+    assert {one["field"]: one["becomes"] for one in run.result["account"]}["(numbers that are not finite)"] == "null"
