@@ -53,10 +53,10 @@ class ClearanceOut(Response):
 
 class BalanceOut(Response):
     kept: int
-    exit: float
-    panic: float
-    empty_queue: float
-    blocked: float
+    exit: float | None = None
+    panic: float | None = None
+    empty_queue: float | None = None
+    blocked: float | None = None
 
 
 class BulkRow(Response):

@@ -15,6 +15,7 @@ from curation.trajectories.pairs import pair_figures
 from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import BalanceOut, terminal_balance
 from curation.trajectories.shell import action_of
+from curation.web.text.figures import percent
 from curation.web.text.transcript import summary_line
 from judging.statistics.rates import Interval
 from judging.statistics.values import ActionVerdict
@@ -135,10 +136,10 @@ def pairs_section(run: Run) -> dict[str, object]:
 
 def _shares(balance: BalanceOut) -> list[dict[str, object]]:
     return [
-        {"label": "Exit", "percent": round(100 * balance.exit), "note": "end in exit"},
-        {"label": "Panic", "percent": round(100 * balance.panic), "note": "end in panic"},
-        {"label": "Empty queue", "percent": round(100 * balance.empty_queue), "note": "had nothing to do"},
-        {"label": "Blocked", "percent": round(100 * balance.blocked), "note": "could not do it"},
+        {"label": "Exit", "share": percent(balance.exit), "note": "end in exit"},
+        {"label": "Panic", "share": percent(balance.panic), "note": "end in panic"},
+        {"label": "Empty queue", "share": percent(balance.empty_queue), "note": "had nothing to do"},
+        {"label": "Blocked", "share": percent(balance.blocked), "note": "could not do it"},
     ]
 
 
