@@ -130,7 +130,7 @@ class AnswerRun(Kind[AnswerParams]):
 
     def conclude(self, run: Run) -> str:
         leaks = run.result.get("leak_findings") or {}
-        flagged = f"; the leak lint flags {leaks['lint']:,}" if leaks else ""
+        flagged = f"; the leak lint flags {leaks['lint']:,}" if leaks.get("answers") else ""
         checked = f"; {words}" if (words := leak_words(run.result)) else ""
         return f"{counted(run.items_done, 'answer')} of {run.params['model']}{flagged}{checked}."
 
