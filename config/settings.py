@@ -153,6 +153,7 @@ TEMPLATES = [
             "builtins": [
                 "curation.web.components",
                 "curation.web.text.figures",
+                "curation.web.text.markup",
                 "curation.web.forms",
                 "curation.projects.access",
             ],

@@ -33,6 +33,7 @@ from curation.web.lists.keyset import KeysetPage, decode_cursor, encode_cursor, 
 from curation.web.lists.pages import Chip, FilterControl, SortColumn, chips, column, controls
 from curation.web.problems import Problem
 from curation.web.text.figures import counted, number, percent
+from curation.web.text.markup import with_signs
 
 WINDOW = 1_000
 
@@ -263,7 +264,7 @@ def sample_row(row: ListedSample, *, may_adjudicate: bool) -> SafeString:
     predicted = NOTHING if hidden or sample.predicted is None else percent(sample.predicted)
     preview = f"Sample {pk}, hidden until it is decided" if hidden else escape(sample.preview) or "(no preview)"
     opponent = OPPONENTS.get(getattr(sample, "opponent", None) or "", "")
-    instance, repo, source = escape(sample.instance_id), escape(sample.repo), escape(sample.source)
+    instance, repo, source = (escape(with_signs(name)) for name in (sample.instance_id, sample.repo, sample.source))
     return SafeString(f"""<tr data-row id="sample-{pk}">
   <td class="table__check"><input type="checkbox" name="ids" value="{pk}" aria-label="Select sample {pk}"></td>
   <td class="num">{pk}</td>
