@@ -36,6 +36,11 @@ def find(rows: QuerySet[M], given: str, noun: str) -> M:
     return row
 
 
+def lock_row(row: M, noun: str) -> M:
+    """The row as it is now, locked until the transaction ends, or `NotFound` if somebody has deleted it meanwhile."""
+    return find(type(row)._default_manager.select_for_update(), str(row.pk), noun)
+
+
 def find_param(rows: QuerySet[M], given: str, noun: str, path: str) -> M:
     """As `find`, for an id inside a request: raises `Invalid` at `path`."""
     try:

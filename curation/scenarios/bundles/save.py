@@ -12,6 +12,7 @@ from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.copies import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus, ScenarioText
+from curation.web.ids import lock_row
 from curation.web.problems import Conflict, FieldError, Stale
 from curation.web.text.figures import counted
 
@@ -68,7 +69,7 @@ def replace_bundle(
     seen_version: int | None = None,
 ) -> SavedBundle:
     """Replace the bundle, in the caller's transaction; the caller links copies. Raises as `save_scenario`."""
-    row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
+    row = lock_row(scenario, "scenario")
     if seen_version is not None and seen_version != row.version:
         raise Stale.version(seen_version, row.version)
     if row.bundle_sha256 == bundle.sha256:
@@ -82,7 +83,7 @@ def delete_scenario(*, access: Access, scenario: Scenario) -> None:
     """Delete a scenario with its bundle and reports. Raises `Conflict` if it has trajectories."""
     access.require(Scope.RUN)
     with transaction.atomic():
-        row = Scenario.objects.select_for_update().get(pk=scenario.pk)
+        row = lock_row(scenario, "scenario")
         if count := row.trajectories.count():
             had = counted(count, "trajectory")
             raise Conflict(f"The scenario has {had}. Edit the scenario instead of deleting it.", code="rolled_out")
