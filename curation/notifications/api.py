@@ -1,5 +1,6 @@
 from datetime import datetime
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 from pydantic import Field
@@ -7,6 +8,7 @@ from pydantic import Field
 from curation.notifications.models import Notification
 from curation.notifications.notify import NotificationList, mark_read
 from curation.projects.access import principal_of
+from curation.projects.models import Scope
 from curation.web.ids import find
 from curation.web.schemas import Id, Out, Page, Set
 
@@ -27,17 +29,23 @@ class NotificationOut(Out):
 
 @router.get("/notifications", response=Page[NotificationOut], summary="Your notifications")
 def list_notifications(request: HttpRequest, params: Query[NotificationList]) -> dict[str, object]:
-    return params.rows(principal_of(request).user).response()
+    return params.rows(_user(request, Scope.READ)).response()
 
 
 @router.post("/notifications/read", response={204: None}, summary="Mark all as read")
 def post_all_read(request: HttpRequest) -> Status[None]:
-    mark_read(principal_of(request).user)
+    mark_read(_user(request, Scope.REVIEW))
     return Status(204, None)
 
 
 @router.post("/notifications/{notification_id}/read", response={204: None}, summary="Mark one as read")
 def post_read(request: HttpRequest, notification_id: str) -> Status[None]:
-    user = principal_of(request).user
+    user = _user(request, Scope.REVIEW)
     mark_read(user, find(Notification.objects.of(user), notification_id, "notification").pk)
     return Status(204, None)
+
+
+def _user(request: HttpRequest, scope: str) -> User:
+    principal = principal_of(request)
+    principal.require(scope)
+    return principal.user

@@ -30,6 +30,10 @@ class Principal:
     scopes: frozenset[str]
     token: Token | None = None
 
+    def require(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise NotAllowed(f"This needs the scope `{scope}`.")
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

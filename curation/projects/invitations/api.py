@@ -85,8 +85,7 @@ def delete_invitation(request: HttpRequest, slug: str, invitation_id: str) -> St
 @router.get("/invitations", response=Page[ReceivedInvitationOut], summary="Invitations for your username")
 def list_received_invitations(request: HttpRequest, params: Query[ListParams]) -> dict[str, object]:
     principal = principal_of(request)
-    if Scope.READ not in principal.scopes:
-        raise NotAllowed("This needs the scope `read`.")
+    principal.require(Scope.READ)
     return params.page(Invitation.objects.waiting_for(principal.user)).response()
 
 

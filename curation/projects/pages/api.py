@@ -41,8 +41,7 @@ router.add_router("", service_router)
 @router.get("/projects", response=Page[s.ProjectOut], summary="Projects that you are a member of")
 def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
-    if Scope.READ not in principal.scopes:
-        raise NotAllowed("This needs the scope `read`.")
+    principal.require(Scope.READ)
     rows = Project.objects.visible_to(principal.user)
     return params.page(rows.archived(params.archived)).response()
 

@@ -4,7 +4,7 @@ from ninja import Router, Schema
 from pydantic import ConfigDict, Field
 
 from curation.projects.access import principal_of
-from curation.projects.models import Preferences
+from curation.projects.models import Preferences, Scope
 from curation.projects.preferences.change import ACTIONS, change_preferences, preferences_of
 from curation.web.http.responses import seen_version, set_etag, version_of
 from curation.web.lists.tables import Density, TableLayout, TableName
@@ -53,13 +53,17 @@ router = Router(tags=["preferences"])
 
 @router.get("/preferences", response=PreferencesOut, summary="Your own keys and tables")
 def get_preferences(request: HttpRequest, response: HttpResponse) -> PreferencesOut:
-    return _answer(response, preferences_of(principal_of(request).user))
+    principal = principal_of(request)
+    principal.require(Scope.READ)
+    return _answer(response, preferences_of(principal.user))
 
 
 @router.patch("/preferences", response=PreferencesOut, summary="Change your own keys and tables")
 def patch_preferences(request: HttpRequest, response: HttpResponse, body: PreferencesIn) -> PreferencesOut:
-    """A key that another action already has is refused with both names."""
-    user = principal_of(request).user
+    """A key that another action already has is refused with both names. Keys decide samples, so this needs `review`."""
+    principal = principal_of(request)
+    principal.require(Scope.REVIEW)
+    user = principal.user
     with transaction.atomic():
         # Locked before it is compared: of two writers with the same version one is refused.
         Preferences.objects.get_or_create(user=user)

@@ -223,7 +223,11 @@ REORDERS = "\u202e"
 
 
 def test_names_of_a_file_do_not_reorder_the_page(page: Client, owner: User, project: Project) -> None:
-    names = {"source": f"turns{REORDERS}.jsonl", "repo": f"acme/{REORDERS}bill", "instance_id": f"acme{REORDERS}-1"}
+    names: dict[str, Any] = {
+        "source": f"turns{REORDERS}.jsonl",
+        "repo": f"acme/{REORDERS}bill",
+        "instance_id": f"acme{REORDERS}-1",
+    }
     prompt = make_prompt(project, **names)
     sample = make_sample(project, **names)
     answer = make_answer(prompt, "challenger", text="ls")
