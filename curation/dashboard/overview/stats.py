@@ -125,7 +125,9 @@ def _count(project: Project, *, blind: bool) -> StatsOut:
     hides_calls = blind and statuses[SampleStatus.PENDING] > 0
     return StatsOut(
         funnel=funnel,
-        pipelines=pipelines_of(project, statuses, funnel, known=_known(outcomes), blind=blind),
+        pipelines=pipelines_of(
+            project, statuses, funnel, known=sum(outcomes.values()) - outcomes[Outcome.UNKNOWN], blind=blind
+        ),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(shown),
@@ -171,10 +173,6 @@ def _funnel(
         # Samples, not rows: a sample can be in rows of several formats and in many preference pairs.
         "in the last export": int(newest.counts.get("exported", 0)) if newest else 0,
     }
-
-
-def _known(outcomes: dict[str, int]) -> int:
-    return sum(outcomes.values()) - outcomes[Outcome.UNKNOWN]
 
 
 def _balance(project: Project, kept: QuerySet[Trajectory], outcomes: dict[str, int]) -> BalanceOut:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,23 +10,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import get_resolver
 
-from curation.duels.models import Duel, Exclusion
+from curation.duels.models import Exclusion
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
-from curation.trajectories.models import Trajectory
 from curation.web.lists.keyset import encode_cursor
 from curation.web.problems import Problem
 from curation.web.text.storable import DEEPEST, read_json
-from tests.factories import (
-    make_answer,
-    make_bearer,
-    make_endpoint,
-    make_imported,
-    make_project,
-    make_prompt,
-    make_sample,
-    make_user,
-)
+from tests.factories import make_bearer, make_endpoint, make_project, make_user
 from tests.sampled import one_of
 
 pytestmark = pytest.mark.django_db
@@ -217,32 +206,3 @@ def test_the_limit_of_nesting_is_exact() -> None:
 def test_a_whole_surrogate_pair_is_text() -> None:
     assert read_json('"\\ud83d\\ude00"') == "😀"
     assert encode_cursor("-id", 1, 1)
-
-
-REORDERS = "\u202e"
-
-
-def test_names_of_a_file_do_not_reorder_the_page(page: Client, owner: User, project: Project) -> None:
-    names: dict[str, Any] = {
-        "source": f"turns{REORDERS}.jsonl",
-        "repo": f"acme/{REORDERS}bill",
-        "instance_id": f"acme{REORDERS}-1",
-    }
-    prompt = make_prompt(project, **names)
-    sample = make_sample(project, **names)
-    answer = make_answer(prompt, "challenger", text="ls")
-    duel = Duel.objects.create(project=project, prompt=prompt, challenger=answer, opponent="none", sample=sample)
-    Exclusion.objects.create(project=project, instance_id=names["instance_id"], reason="broken")
-    make_imported(project, task="x", **{"source": names["source"], "source_id": REORDERS, "agent": REORDERS})
-    reordered = []
-    for path in (
-        *("samples/", f"samples/{sample.pk}/", "prompts/", f"prompts/{prompt.pk}/", "prompts/exclusions/", "duels/"),
-        *(f"duels/{duel.pk}/", f"trajectories/{Trajectory.objects.get().pk}/"),
-    ):
-        answered = page.get(f"/p/acme/{path}")
-        assert answered.status_code == 200, path
-        # The value of an input is the name itself.
-        shown = re.sub(r'<input[^>]*>|<[^>]* href="[^"]*"', "", answered.content.decode())
-        if REORDERS in shown:
-            reordered.append((path, shown[shown.index(REORDERS) - 80 :][:100]))
-    assert reordered == []
