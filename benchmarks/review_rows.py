@@ -52,7 +52,7 @@ def fill(samples: int, clients: int) -> dict[str, object]:
     for number in range(clients):
         user = User.objects.create(username=f"reviewer-{number}")
         Member.objects.create(project=project, user=user, role=Role.REVIEWER)
-        tokens.append(create_token(Principal(user, frozenset(Scope)), scopes=[Scope.READ, Scope.REVIEW]).secret)
+        tokens.append(create_token(Principal(user, frozenset(Scope)), scopes=[Scope.READ, Scope.REVIEW])[1])
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return {"tokens": tokens, "ideal": _ideal(Sample.objects.order_by("-id").values_list("id", flat=True)[:500])}

@@ -151,8 +151,9 @@ TEMPLATES = [
                 "config.shell.shell",
             ],
             "builtins": [
-                "curation.web.components",
                 "curation.web.text.figures",
+                "curation.web.lists.pages",
+                "curation.web.text.markup",
                 "curation.web.forms",
                 "curation.projects.access",
             ],

@@ -24,14 +24,14 @@ from curation.projects.preferences.change import pressed_keys
 from curation.projects.settings.pages import TABS as SETTINGS
 from curation.review.queue.take import open_count
 from curation.samples.models import SavedView
-from curation.web.components import icon
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.failures import failure_of
 from curation.web.http.middleware import is_api, refused
 from curation.web.http.responses import problem_response
 from curation.web.lists.filters import NamedList, list_of_page
 from curation.web.lists.pages import Tab
 from curation.web.problems import NotAllowed, NotFound, Problem
+from curation.web.text.figures import icon
 
 Context = dict[str, object]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
 
 # A page of a busy machine may need several seconds for what a quiet one shows at once.
-SHOWN_WITHIN_MS = 30_000
+SHOWN_WITHIN_MS = 60_000
 
 
 class Running:
@@ -51,7 +51,7 @@ RUNNING = Running()
 
 @pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
-    """A browser for a module's tests, and for those of the next module. `expect` waits for up to 30 s."""
+    """A browser for a module's tests, and for those of the next module. `expect` waits for up to 60 s."""
     yield RUNNING.start()
     if not RUNNING.goes_on:
         RUNNING.stop()

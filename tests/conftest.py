@@ -43,7 +43,8 @@ hypothesis_settings.load_profile("busy")
 
 # Long tests start processes with a database of their own.
 SERVER_MARKS = ("postgres", "redis", "docker", "browser", "long")
-SERVER_FIXTURES = frozenset({"live_server", "product", "unfinished_product", "postgres"})
+PRODUCT = frozenset({"product", "unfinished_product"})
+SERVER_FIXTURES = PRODUCT | {"live_server", "postgres"}
 # A file of tests without these words and statements has nothing for servers.
 OF_SERVERS = re.compile(
     rf"mark\.({'|'.join(SERVER_MARKS)})\b|\b({'|'.join(SERVER_FIXTURES)})\b|\b(SandboxBackend|Opener|SandboxSession|DockerBackend)\b"
@@ -54,6 +55,8 @@ OF_ONE_DATABASE = re.compile(r"\.vendor\b|cursor\(\)|as_postgresql|Prepared\(")
 # statements; how it waits for them is shown by tests of its own.
 LOCKS_ROWS = re.compile(r"select_for_update")
 FIRST_TESTS = 2
+# The table that SQLite's ANALYZE makes.
+STATISTICS = "sqlite_stat1"
 
 
 def _roomy(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,11 +132,17 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long tests start first, then those in a browser, so that with several processes none is left to the end. Several
-    processes mix the other files: those of a folder often wait for sandboxes, and all would wait at the same time."""
+    processes mix the other files: those of a folder often wait for sandboxes, and all would wait at the same time.
+
+    The start of the product has limits of its own, and is no part of the time of the first test that uses it."""
     if config.getoption("--on-servers"):
         kept = set(_on_servers(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = [item for item in items if item in kept]
+    for item in items:
+        if not PRODUCT.isdisjoint(getattr(item, "fixturenames", ())):
+            limit = item.get_closest_marker("timeout")
+            item.add_marker(pytest.mark.timeout(*(limit.args if limit else ()), func_only=True), append=False)
     mixed = hasattr(config, "workerinput")
 
     def place(item: pytest.Item) -> tuple[bool, bool, int]:
@@ -220,11 +229,17 @@ def quick_flush() -> Iterator[None]:
 
 
 def _delete_all_rows(_: TransactionTestCase) -> None:
+    """And SQLite's statistics: with those of its tables, the queries of later tests would have other plans."""
     names = _table_names()
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(f'EXISTS (SELECT 1 FROM {name})' for name in names)}")  # noqa: S608 - ours
         for name in itertools.compress(names, cursor.fetchone()):
             cursor.execute(f"DELETE FROM {name}")  # noqa: S608 - ours
+        analyzed = connection.vendor == "sqlite" and STATISTICS in connection.introspection.table_names(cursor)
+        if analyzed:
+            cursor.execute(f"DROP TABLE {STATISTICS}")
+    if analyzed:
+        connection.close()  # it keeps them in memory
 
 
 @functools.cache

@@ -1,5 +1,11 @@
-"""A run as a worker drives it."""
+"""A run as a worker drives it, and the fixture of tests that drive their runs themselves."""
 
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from curation.runs.engine import dispatch
 from curation.runs.engine.worker import drive
 from curation.runs.models import LIVE, Run
 
@@ -12,3 +18,11 @@ def end(run: Run) -> Run:
         if run.state not in LIVE:
             return run
     raise AssertionError(f"run {run.pk} is {run.state} in stage {run.stage}")
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Files go to a folder of the test, and no run is dispatched, because tests drive runs themselves."""
+    settings.MEDIA_ROOT = tmp_path / "files"
+    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
+    return tmp_path / "files"

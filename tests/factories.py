@@ -65,7 +65,7 @@ def make_member(project: Project, user: User | None = None, role: str = Role.REV
 
 def make_bearer(user: User, *scopes: str) -> dict[str, str]:
     """Headers of an API call with a new token; all scopes unless some are given."""
-    secret = create_token(Principal(user, frozenset(Scope)), scopes=scopes or Scope.values).secret
+    _, secret = create_token(Principal(user, frozenset(Scope)), scopes=scopes or Scope.values)
     return {"Authorization": f"Bearer {secret}"}
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.containers import free_port
 from tests.parts import missing
+from tests.serving import free_port
 
 
 class Postgres:

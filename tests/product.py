@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,9 +21,10 @@ import psycopg
 import pytest
 
 from tests.parts import PARTS
+from tests.serving import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
-STARTS_WITHIN, STOPS_WITHIN = 300.0, 40.0
+STARTS_WITHIN, STOPS_WITHIN = 600.0, 40.0
 SCOPES = "read,review,run,export,admin"
 
 
@@ -34,7 +34,7 @@ class Product:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._database = _own_database()
         self.environment = _environment(data, self.port, self._database)
@@ -81,7 +81,7 @@ class Product:
         """Run a management command and return its standard output."""
         command = [sys.executable, "manage.py", *words]
         return subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=True, timeout=120
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=True, timeout=STARTS_WITHIN
         ).stdout.strip()
 
     def token(self, scopes: str) -> str:
@@ -111,12 +111,6 @@ class Product:
             time.sleep(0.2)
             run = self.get(f"/runs/{run['id']}")
         return run
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 def _environment(data: Path, port: int, database: str) -> dict[str, str]:
@@ -159,7 +153,7 @@ def unfinished_product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pro
     """The product when it answers: its project `demo` is still being made."""
     running = Product(tmp_path_factory.mktemp("product"))
     try:
-        running.start()  # a test's time limit may end it
+        running.start()
         yield running
     finally:
         running.stop()

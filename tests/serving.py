@@ -1,9 +1,16 @@
-"""A web server of a test's own, on loopback and a free port."""
+"""A web server of a test's own, on loopback and a free port; and such a port for others."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 @contextmanager

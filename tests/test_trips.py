@@ -69,7 +69,7 @@ def test_a_decision_by_key(client: Client, me: Access, project: Project) -> None
             answer = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
         assert answer.status_code == 200
     assert Decision.objects.count() == 2
-    assert_within(counted, files=38, calls=615)
+    assert_within(counted, files=35, calls=615)
 
 
 def test_a_decision_by_rest(me: Access, project: Project) -> None:  # noqa: F811
@@ -88,7 +88,7 @@ def test_a_list_of_three_samples(client: Client, me: Access, project: Project) -
         with trip() as counted:
             answer = client.get(url("sample-list"))
         assert answer.status_code == 200
-    assert_within(counted, files=20, calls=265)
+    assert_within(counted, files=20, calls=285)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -117,10 +117,10 @@ class Project(s.ProjectOut, Record[M], Generic[M]):
         return await self._launch("runs", {"kind": kind, "params": dict(params or {}), "budget": budget})
 
     @call
-    async def estimate(self, kind: str, params: Mapping[str, Any] | None = None) -> s.EstimateOut:
+    async def estimate(self, kind: str, params: Mapping[str, Any] | None = None) -> s.Estimate:
         """Return the number of calls and the cost of a launch, without launching."""
         found = await self._post("runs/estimate", {"kind": kind, "params": dict(params or {})})
-        return parse(s.EstimateOut, found)
+        return parse(s.Estimate, found)
 
     def runs(self, /, **filters: Value) -> Rows[Run[M], M]:
         return Rows(self._transport, f"{self.path}/runs", filters, listed(Run, self._transport))

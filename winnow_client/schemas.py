@@ -6,7 +6,7 @@ from typing import Any
 from winnow_client.responses import Response
 
 
-class TrialIntervalOut(Response):
+class Interval(Response):
     low: float
     high: float
 
@@ -53,10 +53,10 @@ class ClearanceOut(Response):
 
 class BalanceOut(Response):
     kept: int
-    exit: float
-    panic: float
-    empty_queue: float
-    blocked: float
+    exit: float | None = None
+    panic: float | None = None
+    empty_queue: float | None = None
+    blocked: float | None = None
 
 
 class BulkRow(Response):
@@ -205,7 +205,7 @@ class MoreOut(Response):
     share: float
 
 
-class NoiseOut(Response):
+class Noise(Response):
     samples: int
     disagreed: int
     rate: float | None = None
@@ -250,7 +250,7 @@ class OutageOut(Response):
     next_try_at: datetime
 
 
-class EstimateOut(Response):
+class Estimate(Response):
     items: int
     calls: int
     tokens_in: int
@@ -546,13 +546,13 @@ class VerdictRowOut(Response):
 
 class AccuracyChangeOut(Response):
     delta: float
-    interval: TrialIntervalOut
+    interval: Interval
     p: float
 
 
 class KappaOut(Response):
     kappa: float | None = None
-    interval: TrialIntervalOut | None = None
+    interval: Interval | None = None
 
 
 class AgentOut(Response):
@@ -608,18 +608,8 @@ class SampleAnswerOut(Response):
     revision: str | None = None
 
 
-class ChangesOut(Response):
-    added: int
-    removed: int
-    changed: int
-    moved: int
-    same: int
-    reasons: dict[str, dict[str, int]]
-    rows: list[ChangedRowOut]
-    since: str
-
-
 class ExportsComparisonOut(Response):
+    since: str
     added: int
     removed: int
     changed: int
@@ -697,7 +687,7 @@ class DrawnAuditOut(Response):
     why_not: str | None = None
     curve: list[PointOut]
     more_looks: list[MoreOut]
-    disagreement: NoiseOut
+    disagreement: Noise
     seconds_per_decision: float | None = None
     seconds_saved: float | None = None
     guarantees: list[str]
@@ -945,7 +935,7 @@ class RightnessOut(Response):
     n: int
     right: int
     accuracy: float | None = None
-    interval: TrialIntervalOut
+    interval: Interval
     kappa: KappaOut
 
 
@@ -1056,7 +1046,7 @@ class ExportPreviewOut(Response):
     sample_rows: list[RenderedRowOut]
     contamination: ExportContaminationOut | None = None
     contaminated: list[ContaminatedSampleOut]
-    changes: ChangesOut | None = None
+    changes: ExportsComparisonOut | None = None
     labels: dict[str, LabelBalanceOut]
     template: TemplateTrialOut | None = None
     balance: BalanceOut | None = None

@@ -13,8 +13,7 @@ class DuelsConfig(AppConfig):
         from curation.duels.imports.records import PullRequestKind
         from curation.duels.imports.turns import TurnKind
         from curation.duels.kinds import ChallengerRun, DuelRun, JudgeRun, KingRun, PromptsRun, RescoreRun
-        from curation.duels.rubric import RubricWeights
-        from curation.duels.score.counting import CountingScores
+        from curation.duels.score.counting import CountingScores, RubricWeights
         from curation.duels.trials.kind import TrialRun
         from curation.imports import row_kinds
         from curation.projects.instructions.texts import register

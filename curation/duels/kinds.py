@@ -27,12 +27,12 @@ from curation.duels.params import (
 )
 from curation.duels.reigns.crown import crown_by_setting, king_by_default, king_note, reigning
 from curation.duels.reigns.pages import crownings
-from curation.duels.rubric import complete, names_of, rubric_of
 from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.leak_figures import leak_results, leak_words
 from curation.duels.verdict.report import conclusion_of, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons
 from curation.llm.models import Endpoint
+from curation.projects.instructions.texts import rubric_of
 from curation.projects.models import Project
 from curation.runs.calls.targets import targets_named
 from curation.runs.kinds import Estimate, Json, Kind, P, Pipeline, Preset, RunFact, Stage
@@ -45,6 +45,7 @@ from curation.web.ids import IdList, find
 from curation.web.problems import FieldError, Invalid, NotFound
 from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
+from judging.panel.rubric import complete, names_of
 
 SCORED_KINDS = ("duel", "judge", "rescore")
 NO_TURNS = "Import turns first."
@@ -130,7 +131,7 @@ class AnswerRun(Kind[AnswerParams]):
 
     def conclude(self, run: Run) -> str:
         leaks = run.result.get("leak_findings") or {}
-        flagged = f"; the leak lint flags {leaks['lint']:,}" if leaks else ""
+        flagged = f"; the leak lint flags {leaks['lint']:,}" if leaks.get("answers") else ""
         checked = f"; {words}" if (words := leak_words(run.result)) else ""
         return f"{counted(run.items_done, 'answer')} of {run.params['model']}{flagged}{checked}."
 

@@ -11,7 +11,7 @@ class EvaluationsConfig(AppConfig):
     def ready(self) -> None:
         from curation.evaluations.contamination.kind import ContaminationRun
         from curation.evaluations.kinds import EvaluateRun
-        from curation.evaluations.splits import held_out  # noqa: F401 - registers splits as held-out sets
+        from curation.evaluations.splits import forms  # noqa: F401 - registers splits as held-out sets
         from curation.evaluations.splits.export_kind import SplitRun
         from curation.evaluations.splits.import_rows import EvalRowKind
         from curation.evaluations.uplift.kind import UpliftRun

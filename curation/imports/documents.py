@@ -87,7 +87,8 @@ class DocumentReader:
                 else:
                     value = document.row.value if document.row else {}
                     place = f"{document.name}: " if document.refused or len(self._files.names) > 1 else ""
-                    yield DocumentRow(offset, value, after, document.name, document, place)
+                    faults = document.row.faults if document.row else ()
+                    yield DocumentRow(offset, value, after, document.name, document, place, faults=faults)
                 offset += 1
         end = len(self._folder.groups) * _INSIDE
         if self._files.damage and start.byte <= end:

@@ -176,8 +176,7 @@ class ImportKind(ABC, Generic[O, E]):
         try:
             for row in reader.rows(SourcePosition(**after)):
                 rows += 1
-                if row.read:
-                    chunk.files.count_files(row.read)
+                chunk.files.count_source(row)
                 if isinstance(row, BadRow):
                     chunk.bad.append(row)
                 else:

@@ -1,25 +1,26 @@
 """Questions: their fields, the rules of their wording, REST calls and the settings tab *Labels*."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 from django import forms
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from pydantic import Field
 
-from curation.labels.counts import Counted, counted_questions
-from curation.labels.models import Label, Question, QuestionKind
+from curation.labels.models import Label, LabelValue, Question, QuestionKind
 from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
 from curation.projects.settings.pages import settings_context
-from curation.samples.models import SampleKind
+from curation.samples.models import SampleKind, SampleStatus
 from curation.web.http.responses import version_of
 from curation.web.lists.filters import url_query
 from curation.web.problems import Conflict, FieldError, Invalid
@@ -63,6 +64,17 @@ QuestionChange = optional(
     "QuestionChange",
     archived=(bool | None, Field(None, description="True: it is no longer asked, and its answers stay.")),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`values` are the samples with each choice, `samples` those with any answer. `answered` says whether there is any
+    label, on pending samples too."""
+
+    question: Question
+    values: list[tuple[str, int]]
+    samples: int
+    answered: bool
 
 
 class QuestionOut(QuestionIn, Out):
@@ -282,3 +294,30 @@ def _links(samples: str, row: Counted) -> list[tuple[str, int, str]]:
 
 def _query(name: str, value: str) -> str:
     return url_query([("label", f"{name}={value}".replace(",", "\\,"))])
+
+
+def counted_questions(project: Project) -> list[Counted]:
+    """The project's questions, those in use first. The filter `label=name=value` lists the samples behind a count."""
+    questions = Question.objects.filter(project=project)
+    found = sorted(questions, key=lambda question: (question.archived_at is not None, question.pk))
+    chosen: dict[int, dict[str, int]] = defaultdict(dict)
+    values = LabelValue.objects.filter(question__in=found).exclude(sample__status=SampleStatus.PENDING)
+    for question_id, value, count in values.values_list("question_id", "value").annotate(
+        Count("sample", distinct=True)
+    ):
+        chosen[question_id][value] = count
+    labels = Label.objects.filter(question__in=found)
+    current = labels.filter(current=True, value__isnull=False).exclude(sample__status=SampleStatus.PENDING)
+    samples = dict(current.values_list("question_id").annotate(Count("sample", distinct=True)))
+    answered = set(labels.values_list("question_id", flat=True).distinct())
+    return [
+        Counted(
+            question,
+            [(str(choice), chosen[question.pk].get(str(choice), 0)) for choice in question.choices]
+            if question.kind != QuestionKind.TEXT
+            else [],
+            samples.get(question.pk, 0),
+            question.pk in answered,
+        )
+        for question in found
+    ]

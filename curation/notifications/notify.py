@@ -11,7 +11,7 @@ from pydantic import Field
 from curation.notifications.models import Notification, NotificationKind
 from curation.projects.access import Access
 from curation.projects.models import Member
-from curation.web.database.prepared import RowCount
+from curation.web.database.queries import RowCount
 from curation.web.lists.filters import ListParams, Words
 from curation.web.lists.keyset import KeysetPage
 

@@ -14,7 +14,7 @@ from django.urls import get_script_prefix, resolve
 from django.views.decorators.http import require_http_methods
 
 from curation.projects.models import SCOPES_OF_ROLE, AuditEntry, Member, Project, Role, Scope, Token
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.problems import NotAllowed, NotAuthenticated, NotFound, Problem
 
 P = ParamSpec("P")
@@ -29,6 +29,10 @@ class Principal:
     user: User
     scopes: frozenset[str]
     token: Token | None = None
+
+    def require(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise NotAllowed(f"This needs the scope `{scope}`.")
 
 
 @dataclass(frozen=True, slots=True)

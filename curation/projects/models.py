@@ -433,7 +433,7 @@ class Preferences(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="preferences", primary_key=True)
     keys = models.JSONField(default=dict, help_text="Keys that differ from the defaults, by action.")
-    tables = models.JSONField(default=dict, help_text="Layouts (`curation.web.lists.tables`) by the noun of the rows.")
+    tables = models.JSONField(default=dict, help_text="Layouts (`TableLayout`) by the noun of the rows.")
     density = models.CharField(max_length=10, default="normal")
 
     def __str__(self) -> str:

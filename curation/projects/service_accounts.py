@@ -23,8 +23,8 @@ from curation.projects.pages.forms import TokenForm
 from curation.projects.pages.schemas import STAMP, NewTokenOut, TokenIn, TokenOut
 from curation.projects.resource import Resource
 from curation.projects.settings.pages import settings_context
-from curation.projects.tokens.api import token_response
 from curation.projects.tokens.issue import create_token, revoke_token
+from curation.projects.tokens.views import token_response
 from curation.web.lists.filters import ListParams
 from curation.web.problems import Conflict, Invalid
 from curation.web.schema_form import SchemaForm
@@ -121,7 +121,7 @@ def post_service_token(request: HttpRequest, slug: str, username: str, body: Tok
     made = create_token(
         principal_of(request), scopes=body.scopes, name=body.name, expires_in_days=body.expires_in_days, service=account
     )
-    return token_response(made)
+    return token_response(*made)
 
 
 @router.delete(f"{TOKENS}/{{token_id}}", response={204: None}, summary="Revoke a token of a service account")
@@ -153,7 +153,7 @@ def service_token(request: HttpRequest, access: Access, name: str) -> HttpRespon
     secret = ""
     if request.method == "POST" and form.is_valid():
         with form.shows_problem():
-            secret = create_token(principal_of(request), **form.cleaned_data, service=account).secret
+            _, secret = create_token(principal_of(request), **form.cleaned_data, service=account)
             form = TokenForm()
     return render(
         request,

@@ -1,4 +1,4 @@
-"""REST calls of review: the queue, leases, decisions, undo, revisions. Bulk decisions are in `bulk/api.py`."""
+"""REST calls of review: the queue, leases, decisions, undo, revisions. Bulk decisions are in `bulk/views.py`."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,8 +13,8 @@ from pydantic import Field
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.review import schemas as s
-from curation.review.agreement.api import router as agreement_router
-from curation.review.bulk.api import router as bulk_router
+from curation.review.agreement.views import router as agreement_router
+from curation.review.bulk.views import router as bulk_router
 from curation.review.decisions.decide import decide
 from curation.review.decisions.findings import CHALLENGER, KING, clear, findings_of, withdraw
 from curation.review.decisions.marks import mark_steps, marks_out
@@ -165,7 +165,7 @@ def post_decision(
     Where several people decide (`settings.review.overlap`), a decision may wait for others (`waits`). The decision of a
     curator on a disputed sample adjudicates it."""
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
-    done = decide(
+    decision = decide(
         access=access,
         sample_id=sample.pk,
         action=body.action,
@@ -177,8 +177,8 @@ def post_decision(
         keep=None if body.keep is None else id_number(body.keep) or 0,
         trim=body.trim,
     )
-    set_etag(response, done.sample.version)
-    return Status(201, s.DecisionOut.of(done.decision, blind=_reads_blind(access, done.sample)))
+    set_etag(response, decision.sample.version)
+    return Status(201, s.DecisionOut.of(decision, blind=_reads_blind(access, decision.sample)))
 
 
 @calls.post(
@@ -223,7 +223,7 @@ def post_revision(
     access, sample = enter_sample(request, sample_id, Scope.REVIEW)
     version = s.seen_version(request, sample, body.version)
     side = side_named(body.of, access, sample, own_lease(sample, access))
-    done = revise(
+    revision = revise(
         access=access,
         sample_id=sample.pk,
         text=body.text,
@@ -232,8 +232,9 @@ def post_revision(
         version=version,
         suggestion=None if body.suggestion is None else number(body.suggestion) or 0,
     )
-    set_etag(response, done.sample.version)
-    return Status(201, _revision(done.revision, done.sample, _blind_seats(access, done.sample)))
+    sample = revision.sample
+    set_etag(response, sample.version)
+    return Status(201, _revision(revision, sample, _blind_seats(access, sample)))
 
 
 @calls.get("/samples/{sample_id}/findings", response=FINDINGS, summary="Secrets and personal data in it")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, runtim
 from urllib.parse import urlencode
 
 from django.urls import reverse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from curation.llm.client.completion import CompletionRequest, EndpointTarget
 from curation.llm.client.pricing import cost_of
@@ -18,6 +18,7 @@ from curation.runs.calls.record import Answered
 from curation.runs.models import Item, Run
 from curation.web.lists.filters import RowFilter
 from curation.web.problems import Invalid
+from curation.web.schemas import Dollars, out
 
 Json = dict[str, Any]
 # Model calls that one process keeps open. A stage that also holds a sandbox allows fewer.
@@ -170,17 +171,20 @@ class LlmStage(Stage, Protocol[Job]):
     async def work(self, context: LlmContext, item: Item, job: Job) -> Write: ...
 
 
-@dataclass(frozen=True, slots=True)
+@out
 class Estimate:
-    """Estimated calls, tokens and US dollars of a launch. `cost` is None if a price is unknown."""
+    """Estimated calls, tokens and US dollars of a launch. `cost` is null if the price of an `unpriced` model is not
+    known."""
 
     items: int = 0
-    calls: int = 0
+    calls: int = Field(default=0, examples=[270])
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: Decimal | None = Decimal(0)
+    cost: Dollars | None = Field(default=Decimal(0), examples=["0.42"])
     unpriced: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = Field(
+        default=(), examples=[["2 prompts have no pull-request record and cannot be challenged."]]
+    )
 
     @classmethod
     def of_calls(

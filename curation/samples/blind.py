@@ -31,7 +31,7 @@ from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
 from curation.samples.models import SCANNED, Flag, Look, Sample, SampleStatus
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from curation.web.lists.filters import NOT_GIVEN, Groups
 from curation.web.problems import Blind, FieldError

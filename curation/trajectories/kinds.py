@@ -168,7 +168,10 @@ class AttackRun(Kind[AttackParams]):
 
     def conclude(self, run: Run) -> str:
         got_in, attacked, mended = (run.result[name] for name in ("got_in", "attacked", "mended"))
-        return f"Attacks got into {got_in:,} of {counted(attacked, 'scenario')}; {mended:,} mended and admitted again."
+        said = f"Attacks got into {got_in:,} of {counted(attacked, 'scenario')}; {mended:,} mended and admitted again."
+        if not (not_tried := run.result.get("not_tried")):
+            return said
+        return f"{said} Not tried: {counted(not_tried, 'scenario')}, for which no reply of the model was an attack."
 
     def section(self, run: Run) -> Mapping[str, object]:
         return gate_section(run)

@@ -4,16 +4,21 @@ They arrive as errors of many libraries. `failure_of` names them, for pages, RES
 """
 
 import errno
+import logging
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
-from django.db import Error, OperationalError, ProgrammingError, connection
+from django.db import DataError, Error, IntegrityError, OperationalError, ProgrammingError, connection
 
-from curation.web.problems import Unavailable
+from curation.web.problems import Conflict, Invalid, Problem, Unavailable
 
+logger = logging.getLogger(__name__)
+# Errors of a database or its driver for a value that no column stores, if no earlier check refused it.
+UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
+FOREIGN_KEY_VIOLATION = "23503"
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 # How the errors of databases say it; they have no `errno`.
 FULL_TEXTS = ("database or disk is full", "No space left on device", "could not extend file", "Disk quota exceeded")
@@ -35,6 +40,18 @@ class DatabaseBusy(Unavailable):
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, retry_after=RETRY_SECONDS)
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """Return the problem behind an error of the database or the machine, or None for an error of the program."""
+    if isinstance(error, UNSTORABLE):
+        logger.warning("a value cannot be stored", exc_info=error)
+        return Invalid("A number or text in the request is too large, or not text.", code="unstorable")
+    if isinstance(error, IntegrityError) and _is_of_deleted_row(error):
+        logger.warning("a row is gone, or needed", exc_info=error)
+        said = "Somebody has deleted, or begun to use, an object of this change meanwhile. Read it again."
+        return Conflict(said, code="changed_meanwhile")
+    return failure_of(error)
 
 
 def failure_of(error: BaseException) -> Unavailable | None:
@@ -95,6 +112,10 @@ def _is_full(error: BaseException) -> bool:
         return True
     # SQLite cannot always tell why it could not write.
     return "disk I/O error" in str(error) and _has_no_room(_database_folder())
+
+
+def _is_of_deleted_row(error: IntegrityError) -> bool:
+    return getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY_VIOLATION or "FOREIGN KEY" in str(error)
 
 
 def _has_no_tables() -> bool:

@@ -11,7 +11,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Field, Func, Model, QuerySet, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
-from curation.web.database.prepared import list_parameter
+from curation.web.database.queries import list_parameter
 from curation.web.problems import FieldError, Invalid, NotFound
 
 M = TypeVar("M", bound=Model)
@@ -34,6 +34,11 @@ def find(rows: QuerySet[M], given: str, noun: str) -> M:
     if row is None:
         raise NotFound(f"There is no {noun} {given!r}, or it is not yours to see.")
     return row
+
+
+def lock_row(row: M, noun: str) -> M:
+    """The row as it is now, locked until the transaction ends, or `NotFound` if somebody has deleted it meanwhile."""
+    return find(type(row)._default_manager.select_for_update(), str(row.pk), noun)
 
 
 def find_param(rows: QuerySet[M], given: str, noun: str, path: str) -> M:

@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
+    PlainSerializer,
     computed_field,
     create_model,
     model_validator,
@@ -33,6 +34,8 @@ Ends = Annotated[list[float], BeforeValidator(lambda given: [given.low, given.hi
 Stamp = Annotated[str, BeforeValidator(lambda at: at.isoformat().replace("+00:00", "Z"))]
 # Empty texts of the database are null.
 Money = Annotated[str, BeforeValidator(lambda amount: exact_money(amount) if isinstance(amount, Decimal) else amount)]
+# An amount that stays a number until it is a response.
+Dollars = Annotated[Decimal, PlainSerializer(exact_money, return_type=str)]
 NotEmpty = Annotated[str | None, BeforeValidator(lambda given: given or None)]
 
 

@@ -16,7 +16,8 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from curation.projects.models import AuditEntry
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
+from curation.web.ids import find, lock_row
 from curation.web.outbound.addresses import WEBHOOKS, ForbiddenAddress
 from curation.web.outbound.transport import AsyncCheckedTransport
 from curation.web.text.storable import storable
@@ -66,15 +67,17 @@ def deliver_due() -> int:
 
 
 def send_test(hook: Webhook, *, user: User) -> Delivery:
-    """Send one event `test` to the webhook now and return its delivery. It is not repeated."""
+    """Send one event `test` to the webhook now and return its delivery. It is not repeated. Raises `NotFound` if
+    somebody deletes the webhook meanwhile."""
     now = timezone.now()
-    AuditEntry.record(actor=user, project=hook.project, action="webhook.test", subject=hook.url)
     body = {"event": TEST, "project": hook.project.slug, "created_at": now.isoformat(), "data": {}}
-    held = database_now() + timedelta(seconds=2 * TIMEOUT_SECONDS)
-    delivery = Delivery.objects.create(webhook=hook, event=TEST, body=body, due_at=held)
+    with transaction.atomic():
+        hook = lock_row(hook, "webhook")
+        AuditEntry.record(actor=user, project=hook.project, action="webhook.test", subject=hook.url)
+        held = database_now() + timedelta(seconds=2 * TIMEOUT_SECONDS)
+        delivery = Delivery.objects.create(webhook=hook, event=TEST, body=body, due_at=held)
     _save(delivery, _post(delivery))
-    delivery.refresh_from_db()
-    return delivery
+    return find(Delivery.objects.all(), str(delivery.pk), "delivery")
 
 
 def signature_headers(delivery: Delivery, body: bytes, now: datetime) -> dict[str, str]:

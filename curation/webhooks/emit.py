@@ -7,8 +7,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from curation.projects.models import Project
-from curation.web.database.clock import database_now
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared, database_now
 from curation.webhooks.models import Delivery, Webhook, WebhookEvent
 
 logger = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -42,6 +42,15 @@ def read_rubric(text: str) -> tuple[Dimension, ...]:
     if not 0 < len(found) <= MOST_DIMENSIONS:
         raise ValueError(f"A rubric has 1 to {MOST_DIMENSIONS} dimensions, not {len(found)}.")
     return tuple(found.values())
+
+
+def names_of(rubric: Sequence[Dimension]) -> tuple[str, ...]:
+    return tuple(dimension.name for dimension in rubric)
+
+
+def complete(weights: Mapping[str, float] | None, dimensions: Sequence[str]) -> dict[str, float] | None:
+    """Return a weight for every dimension, 1 for those without one; None if there are no weights."""
+    return {name: weights.get(name, 1.0) for name in dimensions} if weights else None
 
 
 def rubric_instructions(rubric: Sequence[Dimension]) -> str:

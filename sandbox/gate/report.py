@@ -37,10 +37,6 @@ class Check:
     reason: str = ""
     transcript: tuple[ReportLine, ...] = ()
 
-    @property
-    def is_warning(self) -> bool:
-        return self.passed and bool(self.reason)
-
     def as_json(self) -> dict[str, object]:
         lines = [line.as_json() for line in self.transcript]
         return {"name": self.name, "passed": self.passed, "reason": self.reason, "transcript": lines}

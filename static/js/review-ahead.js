@@ -41,8 +41,12 @@ async function fill() {
 // While a sample is read for long, those after it are fetched again before their leases lapse.
 const isOld = (part) => ahead.length > 0 && performance.now() - ahead[0].since > 1000 * part * review().dataset.aheadSeconds;
 
-async function renew() {
-  if (document.hidden || filling || !isOld(0.8)) return;
+function renew() {
+  if (!document.hidden && !filling && isOld(0.8)) fetchAgain();
+}
+
+// What is leased is given back first: else the samples after it would be fetched.
+async function fetchAgain() {
   filling = true;
   generation += 1;
   ahead = [];
@@ -146,7 +150,12 @@ document.addEventListener("htmx:beforeSend", (event) => {
 document.addEventListener("htmx:load", (event) => {
   if (event.detail.elt.id === "review") setTimeout(fill, 0);
 });
-document.addEventListener("draft:sent", () => { drop(); fill(); }); // a sample may have been read before its draft was saved
+// A sample may have been read before its draft was saved.
+document.addEventListener("draft:sent", () => {
+  if (ahead.length > 0 && !filling) return fetchAgain();
+  drop();
+  fill();
+});
 window.addEventListener("pagehide", drop);
 setInterval(renew, 5000);
 setTimeout(fill, 0);

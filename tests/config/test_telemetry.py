@@ -18,9 +18,9 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.deploy.containers import eventually, free_port
+from tests.deploy.containers import eventually
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel
-from tests.serving import serving
+from tests.serving import free_port, serving
 
 INVITATION = "secret-of-an-invitation"
 ROOT = Path(__file__).resolve().parents[2]

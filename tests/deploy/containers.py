@@ -3,7 +3,6 @@
 import fcntl
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -72,12 +71,6 @@ def build_servers() -> str:
     with _one_builder():
         _build_base()
         return _build(SERVERS, ROOT / "tests/deploy/servers")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def eventually(

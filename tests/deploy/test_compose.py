@@ -13,9 +13,10 @@ import httpx
 import pytest
 import yaml
 
-from tests.deploy.containers import BASE, CA_BUNDLE, ROOT, TAG, build_image, build_servers, eventually, free_port
+from tests.deploy.containers import BASE, CA_BUNDLE, ROOT, TAG, build_image, build_servers, eventually
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
 from tests.parts import missing
+from tests.serving import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(900)]
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.deploy.containers import Installation, build_image, docker, eventually, free_port, installation
+from tests.deploy.containers import Installation, build_image, docker, eventually, installation
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
+from tests.serving import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(900)]
 

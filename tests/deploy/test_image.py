@@ -11,9 +11,10 @@ import httpx
 import psycopg
 import pytest
 
-from tests.deploy.containers import Installation, build_image, docker, eventually, free_port, installation
+from tests.deploy.containers import Installation, build_image, docker, eventually, installation
 from tests.deploy.rest import Caller, is_healthy, new_token, run_a_duel, sign_in
 from tests.parts import missing
+from tests.serving import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.redis, pytest.mark.timeout(900)]
 

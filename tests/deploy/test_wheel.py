@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from curation.dashboard.demo.builder import FILES
-from tests.dashboard.demo.test_supervisor import free_port
 from tests.deploy.core import make_environment
 from tests.e2e.test_client import tutorial
 from tests.parts import missing
+from tests.serving import free_port
 
 pytestmark = [pytest.mark.long, pytest.mark.embedded]
 ROOT = Path(__file__).resolve().parents[2]

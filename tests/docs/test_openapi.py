@@ -165,6 +165,14 @@ def test_it_is_valid_openapi_with_one_list_of_schemas(published: Any) -> None:
     assert published["servers"]
 
 
+def test_answers_to_exporters_are_named_as_they_are_sent(published: Any) -> None:
+    schemas = published["components"]["schemas"]
+    for name, rejected in (("Trace", "rejectedSpans"), ("Logs", "rejectedLogRecords")):
+        found = [value for key, value in schemas.items() if key.startswith(f"Export{name}")]
+        assert [list(one["properties"]) for one in found] == [["partialSuccess"]]
+        assert list(schemas[f"Partial{name}Success"]["properties"]) == [rejected, "errorMessage"]
+
+
 def test_calls_have_plain_ids(published: Any) -> None:
     assert all(name.isidentifier() and not name.startswith("curation") for name in operations_of(published))
     assert {"list_projects", "download_file"} <= set(operations_of(published))

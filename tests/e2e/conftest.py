@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from pytest_django.live_server_helper import LiveServer
 
 from curation.projects.models import Project
+from tests.browser import SHOWN_WITHIN_MS
 from tests.factories import make_member, make_project
 from tests.product import Product
 
@@ -58,6 +59,7 @@ def tab_of(
     client.force_login(user)
     session = client.cookies[settings.SESSION_COOKIE_NAME].value
     context = browser.new_context(base_url=server.url, **({"viewport": {"width": 1280, "height": 800}} | look))
+    context.set_default_timeout(SHOWN_WITHIN_MS)
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": server.url}])
     watched = Watched(context.new_page())
     yield watched.page
@@ -100,6 +102,7 @@ def open_tab(browser: Browser, product: Product, signed_in: StorageState) -> Ite
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
         )
+        context.set_default_timeout(SHOWN_WITHIN_MS)
         contexts.append(context)
         tabs.append(Watched(context.new_page()))
         return tabs[-1]

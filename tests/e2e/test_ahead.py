@@ -1,5 +1,6 @@
 """Samples that are fetched ahead, in Chromium: shown at once, decided in order, given back when they are not used."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from threading import Event
@@ -18,6 +19,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 DECIDES = re.compile(r"/decide/$")
+FETCHES = re.compile(r"/queue/ahead/\?")
 
 
 @pytest.fixture
@@ -106,17 +108,20 @@ def test_a_draft_that_is_saved_late_is_shown_with_a_fetched_sample(tab: Page, pr
     at(tab, samples[0])
     fetched(2)
     tab.wait_for_load_state("networkidle")
-    tab.evaluate(
-        """(sample) => {
-            const key = `winnow-draft:${document.body.dataset.user}:billing:${sample}`;
-            localStorage.setItem(key, JSON.stringify({ comment: "Typed before", preference: "", left: "" }));
-            window.dispatchEvent(new Event("online"));
-        }""",
-        samples[1].pk,
-    )
-    until(lambda: Draft.objects.filter(comment="Typed before").exists())
-    tab.wait_for_load_state("networkidle")
-    fetched(2)
+    asked, answered = itertools.count(1), list[str]()
+    tab.on("response", lambda response: answered.append(response.url.rpartition("/queue/ahead/")[2]))
+    # The second sample is asked for when the first one is there.
+    with tab.expect_request(lambda request: FETCHES.search(request.url) is not None and next(asked) == 2):
+        tab.evaluate(
+            """(sample) => {
+                const key = `winnow-draft:${document.body.dataset.user}:billing:${sample}`;
+                localStorage.setItem(key, JSON.stringify({ comment: "Typed before", preference: "", left: "" }));
+                window.dispatchEvent(new Event("online"));
+            }""",
+            samples[1].pk,
+        )
+    assert Draft.objects.get().comment == "Typed before"
+    assert [url for url in answered if url in ("release/", "?")][0] == "release/", "samples after it would be fetched"
     press(tab, "1")
     at(tab, samples[1])
     expect(tab.locator("#comment")).to_have_value("Typed before")

@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.core.files import File
@@ -29,6 +30,14 @@ def chat(number: int, turns: int = 1, **values: Any) -> dict[str, Any]:
 
 def as_lines(rows: Sequence[Any]) -> bytes:
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows).encode()
+
+
+def zipped(files: Mapping[str, bytes | str]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
 
 
 def upload(project: Project, content: bytes, name: str = "turns.jsonl") -> str:

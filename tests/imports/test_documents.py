@@ -19,9 +19,9 @@ from curation.runs.engine.sync_stage import Interrupted
 from curation.runs.launch import launch
 from curation.trajectories.models import Trajectory
 from tests.factories import make_project
-from tests.imports.bringing import as_lines, bad_rows, bring, end, start
+from tests.imports.bringing import as_lines, bad_rows, bring, end, start, zipped
 from tests.imports.layouts.golden import GOLDEN
-from tests.review.imports.test_trajectories import as_tar_gz, as_zip, row
+from tests.review.imports.test_trajectories import as_tar_gz, row
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,15 +46,15 @@ def files_of_a_log() -> dict[str, bytes]:
     return {"header.json": json.dumps(header).encode(), **samples}
 
 
-@pytest.mark.parametrize("pack", [as_zip, as_tar_gz])
+@pytest.mark.parametrize("pack", [zipped, as_tar_gz])
 def test_tables_logs_and_packed_files_in_an_archive_are_read(project: Project, tmp_path: Path, pack: Any) -> None:
     rows = [row(number, solved=True) for number in range(6)]
     files = {
         "a/rows.parquet": as_parquet(rows[:2], tmp_path),
         "b/rows.jsonl.gz": gzip.compress(as_lines(rows[2:4])),
         "c/rows.jsonl.zst": zstd.compress(as_lines(rows[4:5])),
-        "d/rows.zip": as_zip({"e/rows.jsonl": as_lines(rows[5:])}),
-        "log.eval": as_zip(files_of_a_log()),
+        "d/rows.zip": zipped({"e/rows.jsonl": as_lines(rows[5:])}),
+        "log.eval": zipped(files_of_a_log()),
         "notes.txt": b"nothing to read",
     }
     run = bring(project, "trajectories", pack(files), "all.zip")
@@ -66,14 +66,14 @@ def test_tables_logs_and_packed_files_in_an_archive_are_read(project: Project, t
 
 
 def test_a_bad_row_in_a_file_of_an_archive_is_named_by_its_place(project: Project, tmp_path: Path) -> None:
-    inner = as_zip({"x.jsonl": as_lines([{"messages": []}])})
+    inner = zipped({"x.jsonl": as_lines([{"messages": []}])})
     files = {
         "a.jsonl.gz": gzip.compress(as_lines([row(1, solved=True), "{broken"])),
-        "b.zip": as_zip({"c.zip": inner}),
+        "b.zip": zipped({"c.zip": inner}),
         "d.parquet": b"PAR1 broken",
         "e.zip": b"PK\x03\x04 broken",
     }
-    run = bring(project, "trajectories", as_zip(files), "all.zip")
+    run = bring(project, "trajectories", zipped(files), "all.zip")
     reasons = list(bad_rows(run).values())
     assert run.result["trajectories"] == 1
     assert reasons[0].startswith("a.jsonl.gz:2: not JSON")
@@ -119,7 +119,7 @@ def test_an_import_that_was_stopped_in_a_table_of_an_archive_goes_on_there(
     monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 2)
     rows = [row(number, solved=True) for number in range(7)]
     files = {"a.jsonl": as_lines(rows[:1]), "b.parquet": as_parquet(rows[1:], tmp_path)}
-    run = start(project, "trajectories", as_zip(files), "rows.zip")
+    run = start(project, "trajectories", zipped(files), "rows.zip")
     seen: list[int] = []
 
     def stop(*_: object) -> None:
@@ -151,9 +151,9 @@ TABLE = b"messages,resolved\n" + TURNS + b",true\n"
         (as_lines([row(1, solved=True), row(2, solved=True)]), "rows.txt", 2),
         (as_lines([row(1, solved=True)]), "rows.parquet", 1),
         (json.dumps([row(1, solved=True)], indent=1).encode(), "rows.csv", 1),
-        (as_zip({"rows.json": as_lines([row(1, solved=True), row(2, solved=True)])}), "rows.zip", 2),
+        (zipped({"rows.json": as_lines([row(1, solved=True), row(2, solved=True)])}), "rows.zip", 2),
         (TABLE, "rows.csv", 1),
-        (as_zip({"rows.csv.gz": gzip.compress(TABLE)}), "rows.zip", 1),
+        (zipped({"rows.csv.gz": gzip.compress(TABLE)}), "rows.zip", 1),
     ],
 )
 def test_the_content_of_a_file_says_how_it_is_read(project: Project, content: bytes, name: str, count: int) -> None:
@@ -166,7 +166,7 @@ def test_a_packed_file_that_is_cut_off_between_two_rows_says_so(project: Project
     whole = gzip.compress(as_lines([row(1, solved=True)])) + gzip.compress(as_lines([row(2, solved=True)]))
     cut = whole[: len(gzip.compress(as_lines([row(1, solved=True)]))) + 10]
     run = bring(
-        project, "trajectories", *((as_zip({"a.jsonl.gz": cut}), "a.zip") if in_archive else (cut, "a.jsonl.gz"))
+        project, "trajectories", *((zipped({"a.jsonl.gz": cut}), "a.zip") if in_archive else (cut, "a.jsonl.gz"))
     )
     assert run.result["trajectories"] == 1
     assert "the gzip file is cut off here" in "".join(bad_rows(run).values())

@@ -264,7 +264,7 @@ def test_every_count_opens_as_many_samples_as_it_says(client: Client, project: P
         ("any answer", 2),
     ]
     for _, count, url in links:
-        assert len(client.get(url).context["page"].rows) == count
+        assert len(client.get(url).context["page"]["rows"]) == count
     assert LabelValue.objects.filter(label__current=False).count() == 0
 
 

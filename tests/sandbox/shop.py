@@ -9,18 +9,14 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
+from tests.serving import free_port
+
 MOST = 2
 # Importing openenv-core takes 1.5 s of processor time: it is done once, in the process from which all servers fork.
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     ["tests.sandbox.cloud_server", "tests.sandbox.openenv_server", "tests.sandbox.usual_servers"]
 )
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def start_shop(port: int, most: int = MOST) -> BaseProcess:

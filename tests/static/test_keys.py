@@ -46,7 +46,7 @@ def _document() -> str:
     return f'<!doctype html><script src="/htmx.js" defer></script><body>{BODY}{shared}{scripts}</body>'
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     yield page
@@ -70,11 +70,11 @@ def asked(tab: Page) -> list[str]:
         else:
             route.fulfill(body=_document(), content_type="text/html", headers={"Content-Security-Policy": POLICY})
 
-    tab.unroute_all()
     tab.route("**/*", answer)
-    tab.goto(HOST + "/")
+    with tab.expect_request("**/slow"):
+        tab.goto(HOST + "/")
     expect(tab.locator("#approve")).to_have_attribute("aria-keyshortcuts", "a")
-    tab.wait_for_timeout(100)
+    _press(tab)
     seen.clear()
     return seen
 
@@ -89,9 +89,10 @@ def _fragment(route: Route, path: str) -> None:
 
 
 def _press(tab: Page, *keys: str) -> None:
+    """Press the keys and wait until a later request of the page is answered, so that theirs are seen."""
     for key in keys:
         tab.keyboard.press(key)
-    tab.wait_for_timeout(80)
+    tab.evaluate("() => new Promise((done) => setTimeout(() => fetch('/later').then(() => done()), 50))")
 
 
 def test_a_key_presses_its_button_once_and_the_button_says_that_it_works(tab: Page, asked: list[str]) -> None:
@@ -157,7 +158,8 @@ def test_backspace_and_modified_letters_do_nothing(tab: Page, asked: list[str]) 
 
 
 def test_g_then_a_letter_goes_there(tab: Page, asked: list[str]) -> None:
-    _press(tab, "g", "q")
+    tab.keyboard.press("g")
+    tab.keyboard.press("q")
     expect(tab).to_have_url(HOST + "/queue")
 
 

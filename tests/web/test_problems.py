@@ -1,7 +1,10 @@
-"""The message beside a field, for people. Programs get it as it is."""
+"""The message beside a field, for people, which programs get as it is; and the problems behind errors of a database."""
 
 import pytest
+from django.db import IntegrityError
+from psycopg.errors import ForeignKeyViolation, UniqueViolation
 
+from curation.web.failures import problem_of
 from curation.web.problems import FieldError
 
 
@@ -23,3 +26,21 @@ def test_a_message_beside_a_field_is_a_sentence(message: str, sentence: str) -> 
     error = FieldError("params.budget", message)
     assert error.sentence() == sentence
     assert str(error) == f"params.budget: {message}"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "code"),
+    [
+        ("FOREIGN KEY constraint failed", None, "changed_meanwhile"),
+        ("violates a constraint", ForeignKeyViolation(), "changed_meanwhile"),
+        ("violates a constraint", UniqueViolation(), None),
+        ("UNIQUE constraint failed: x.y", None, None),
+    ],
+)
+def test_a_row_that_is_deleted_while_another_is_written_for_it_is_a_conflict(
+    said: str, cause: Exception | None, code: str | None
+) -> None:
+    error = IntegrityError(said)
+    error.__cause__ = cause
+    found = problem_of(error)
+    assert (found.code if found else None) == code

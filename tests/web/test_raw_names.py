@@ -1,13 +1,18 @@
-"""No page shows the names that programs use, `params.judges` or `min_judges`, nor backticks, outside of code."""
+"""No page shows the names that programs use, `params.judges` or `min_judges`, nor backticks, outside of code; nor what
+reorders text in names of files."""
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from curation.duels.models import Duel, Exclusion
 from curation.runs.kinds import listed_kinds
+from curation.trajectories.models import Trajectory
+from tests.factories import make_answer, make_imported, make_project, make_prompt, make_sample, make_user
 from tests.web.test_wording import QUERY
 from tests.web.test_wording import world as world
 
@@ -101,3 +106,35 @@ def test_no_refusal_of_a_launch_shows_them(client: Client, world: dict[str, list
         if found := raw_names(answer.content.decode()):
             wrong[name] = found
     assert wrong == {}
+
+
+REORDERS = "\u202e"
+
+
+def test_names_of_a_file_do_not_reorder_the_page(client: Client) -> None:
+    user = make_user()
+    project = make_project("acme", user=user)
+    client.force_login(user)
+    names: dict[str, Any] = {
+        "source": f"turns{REORDERS}.jsonl",
+        "repo": f"acme/{REORDERS}bill",
+        "instance_id": f"acme{REORDERS}-1",
+    }
+    prompt = make_prompt(project, **names)
+    sample = make_sample(project, **names)
+    answer = make_answer(prompt, "challenger", text="ls")
+    duel = Duel.objects.create(project=project, prompt=prompt, challenger=answer, opponent="none", sample=sample)
+    Exclusion.objects.create(project=project, instance_id=names["instance_id"], reason="broken")
+    make_imported(project, task="x", **{"source": names["source"], "source_id": REORDERS, "agent": REORDERS})
+    reordered = []
+    for path in (
+        *("samples/", f"samples/{sample.pk}/", "prompts/", f"prompts/{prompt.pk}/", "prompts/exclusions/", "duels/"),
+        *(f"duels/{duel.pk}/", f"trajectories/{Trajectory.objects.get().pk}/"),
+    ):
+        answered = client.get(f"/p/acme/{path}")
+        assert answered.status_code == 200, path
+        # The value of an input is the name itself.
+        shown = re.sub(r'<input[^>]*>|<[^>]* href="[^"]*"', "", answered.content.decode())
+        if REORDERS in shown:
+            reordered.append((path, shown[shown.index(REORDERS) - 80 :][:100]))
+    assert reordered == []

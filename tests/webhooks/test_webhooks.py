@@ -17,7 +17,8 @@ from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
 from curation.projects.models import AuditEntry, Project
-from curation.webhooks.deliver import PAUSES, deliver_due, send_test
+from curation.web.problems import NotFound
+from curation.webhooks.deliver import PAUSES, DeliveryResult, deliver_due, send_test
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Delivery, Webhook, WebhookEvent
 from tests.factories import make_bearer, make_project, make_user
@@ -339,6 +340,22 @@ def test_a_test_event_is_sent_at_once_and_listed(client: Client, receiver: Recei
         ("delivered", 200, 1),
     ]
     assert all(row["latency_ms"] is not None and row["due_at"] is None for row in log)
+
+
+@pytest.mark.parametrize("deleted", ["first", "while it is sent"])
+def test_a_test_of_a_deleted_webhook_finds_nothing(monkeypatch: pytest.MonkeyPatch, deleted: str) -> None:
+    hook = Webhook.objects.create(project=make_project(), url="http://hooks.example/", events=[], nonce="n")
+
+    def post(_: Delivery) -> DeliveryResult:
+        Webhook.objects.all().delete()
+        return DeliveryResult(200, "", "", 1)
+
+    monkeypatch.setattr("curation.webhooks.deliver._post", post)
+    if deleted == "first":
+        Webhook.objects.all().delete()
+    with pytest.raises(NotFound):
+        send_test(hook, user=make_user())
+    assert AuditEntry.objects.filter(action="webhook.test").exists() is (deleted != "first")
 
 
 def test_the_page_sends_a_test_and_shows_its_outcome(client: Client, receiver: Receiver) -> None:

@@ -48,15 +48,6 @@ class DocsDocument:
     html: SafeString
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSection:
-    """A section in which all the words occur, with the text around the first of them."""
-
-    document: DocsDocument
-    section: DocsSection
-    excerpt: str
-
-
 @cache
 def documents() -> dict[str, DocsDocument]:
     """Return all documents by name, in reading order."""
@@ -67,18 +58,19 @@ def groups() -> dict[str, list[DocsDocument]]:
     return {title: [documents()[name] for name in names] for title, names in GROUPS.items()}
 
 
-def find(query: str) -> list[FoundSection]:
-    """Return at most `MOST_FOUND` sections with all words of the query, those with a word in the title first."""
+def find(query: str) -> list[tuple[DocsDocument, DocsSection, str]]:
+    """Return at most `MOST_FOUND` sections with all words of the query, those with a word in the title first: each with
+    its document, and with the text around the first of the words."""
     words = query.lower().split()
     if not words:
         return []
     found = [
-        FoundSection(document, section, _around(section.text, words))
+        (document, section, _around(section.text, words))
         for document in documents().values()
         for section in document.sections
         if all(word in f"{document.title} {section.title} {section.text}".lower() for word in words)
     ]
-    found.sort(key=lambda hit: not any(word in hit.section.title.lower() for word in words))
+    found.sort(key=lambda hit: not any(word in hit[1].title.lower() for word in words))
     return found[:MOST_FOUND]
 
 

@@ -9,7 +9,6 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.projects.pages.schemas import ProjectList
 from curation.samples.blind import reviews_blind
-from curation.web.problems import NotAllowed
 from curation.web.schemas import Money, Out, Page
 
 router = Router(tags=["dashboard"])
@@ -32,8 +31,7 @@ class ProjectFiguresOut(Out):
 @router.get("/overview", response=Page[ProjectFiguresOut], summary="Your projects side by side")
 def list_project_figures(request: HttpRequest, params: Query[ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
-    if Scope.READ not in principal.scopes:
-        raise NotAllowed("This needs the scope `read`.")
+    principal.require(Scope.READ)
     page = params.page(Project.objects.visible_to(principal.user).archived(params.archived))
     shown = figures_of(page.rows, principal.user)
     return page.response(lambda project: shown[project.pk])

@@ -1,6 +1,6 @@
 """The next steps of a project without an export: one per step of the pipeline that it has begun."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.db.models import QuerySet
 from django.urls import reverse
@@ -13,19 +13,6 @@ from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.samples.models import SampleStatus
 from curation.web.text.figures import counted
-
-
-@dataclass(frozen=True, slots=True)
-class ChecklistStep:
-    """`url` is empty if the caller's role does not allow the step; then `needs` names the roles that do."""
-
-    title: str
-    text: str
-    done: bool
-    action: str
-    url: str
-    needs: str
-    next: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +78,7 @@ def _imports(project: Project) -> set[str]:
     return set(runs.values_list("params__kind", flat=True).distinct())
 
 
-def checklist_of(access: Access, stats: StatsOut, start: str = "") -> list[ChecklistStep]:
+def checklist_of(access: Access, stats: StatsOut, start: str = "") -> list[dict[str, object]]:
     """The steps up to the first export of the start that the project has made, else of `start`; empty after the export,
     in an archived project, and before a start. The first open one is `next`."""
     if access.project.archived_at or exported(access.project):
@@ -114,8 +101,8 @@ def checklist_of(access: Access, stats: StatsOut, start: str = "") -> list[Check
         )
         for title in titles
     ]
-    first = next(position for position, step in enumerate(steps) if not step.done and step.title != RECORDS)
-    return [replace(step, next=position == first) for position, step in enumerate(steps)]
+    first = next(step for step in steps if not step["done"] and step["title"] != RECORDS)
+    return [step | {"next": step is first} for step in steps]
 
 
 def exported(project: Project) -> bool:
@@ -188,7 +175,8 @@ def _done(project: Project, stats: StatsOut, title: str) -> bool:
     return asked[title].exists() if title in asked else by_figures.get(title, False)
 
 
-def _step(access: Access, title: str, *, done: bool, start: str, left: int) -> ChecklistStep:
+def _step(access: Access, title: str, *, done: bool, start: str, left: int) -> dict[str, object]:
+    """`url` is empty if the caller's role does not allow the step; then `needs` names the roles that do."""
     scope, text, action, view, query = STEPS[title]
     pair = access.project.settings.data.words.pair
     words = {
@@ -201,4 +189,11 @@ def _step(access: Access, title: str, *, done: bool, start: str, left: int) -> C
     url = reverse(view, args=[access.project.slug]) + query.format(**words) if allowed else ""
     who = {Scope.ADMIN: "An admin", Scope.REVIEW: "A reviewer"}.get(scope, "A curator")
     needs = "" if allowed else f"{who} of the project does this."
-    return ChecklistStep(pair if title == PAIR else title, text, done, action.format(**words), url, needs)
+    return {
+        "title": pair if title == PAIR else title,
+        "text": text,
+        "done": done,
+        "action": action.format(**words),
+        "url": url,
+        "needs": needs,
+    }

@@ -1,21 +1,26 @@
 """The ways by which samples are made, each as a funnel of steps with rates."""
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import BooleanField, Case, Count, QuerySet, When
+from django.db.models import Case, Count, QuerySet, Value, When
 from pydantic import Field
 
-from curation.duels.models import Duel
+from curation.duels.models import Duel, DuelQuerySet
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import Project
 from curation.samples.models import Bucket, Sample, SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.web.schemas import out
 
-ALONE = Case(When(duel=None, trajectory=None, then=True), default=False, output_field=BooleanField())
+# Samples by their origin.
+ALONE, IMPORTED, MADE = "alone", "imported", "made"
+ORIGIN = Case(
+    When(duel=None, trajectory=None, then=Value(ALONE)),
+    When(duel__run__kind="import", then=Value(IMPORTED)),
+    default=Value(MADE),
+)
 
 EXPORTED = "Exported"
 
@@ -75,34 +80,42 @@ class _Samples:
         return [*found, ("Approved", self.approved, "Decided"), (EXPORTED, self.exported, None)]
 
 
+def duels_made(project: Project) -> DuelQuerySet:
+    """Without the imported ones, unless a panel has scored them."""
+    return Duel.objects.of(project).exclude(run__kind="import")
+
+
 def pipelines_of(
-    project: Project, statuses: Mapping[str, int], funnel: dict[str, int], *, blind: bool = False
+    project: Project, statuses: Mapping[str, int], funnel: dict[str, int], *, known: int, blind: bool = False
 ) -> list[PipelineOut]:
-    """The pipelines that the project uses; `statuses` counts all of its samples, and `funnel` the steps before them.
-    `blind` omits counts that reveal scores and outcomes."""
-    duels = sessions = imported = _Samples()
+    """The pipelines that the project uses; `statuses` counts all of its samples, `funnel` the steps before them, and
+    `known` the trajectories with a known outcome. `blind` omits counts that reveal scores and outcomes."""
+    duels = answers = sessions = imported = _Samples()
     alone = dict(statuses)
     # From their side: to look for a duel and a trajectory of each sample takes longer than all other figures.
-    for (kind, status, bucket), number in (
-        _made(Duel.everything.of(project)) + _made(Trajectory.objects.of(project))
-    ).items():
+    for (status, bucket), number in _by_state(duels_made(project)).items():
         alone[status] -= number
-        if kind == SampleKind.TURN:
-            duels = duels.plus(status, bucket, number)
-        else:
-            sessions = sessions.plus(status, bucket, number)
+        duels = duels.plus(status, bucket, number)
+    for (status, bucket), number in _by_state(Duel.objects.of(project).filter(run__kind="import")).items():
+        alone[status] -= number
+        answers = answers.plus(status, bucket, number)
+    for (status, bucket), number in _by_state(Trajectory.objects.of(project)).items():
+        alone[status] -= number
+        sessions = sessions.plus(status, bucket, number)
     for status, number in alone.items():
         imported = imported.plus(status, "", max(0, number))  # samples may be made between the two counts
-    for is_alone, kind, number in _exported(project):
-        if is_alone:
-            imported = replace(imported, exported=number)
-        elif kind == SampleKind.TURN:
-            duels = replace(duels, exported=number)
-        else:
+    for origin, kind, number in _exported(project):
+        if origin == ALONE:
+            imported = replace(imported, exported=imported.exported + number)
+        elif kind == SampleKind.TRAJECTORY:
             sessions = replace(sessions, exported=number)
+        elif origin == IMPORTED:
+            answers = replace(answers, exported=number)
+        else:
+            duels = replace(duels, exported=number)
     found = []
     words = project.settings.data.words
-    if funnel["answered by king"] or funnel["challenged"]:
+    if funnel["answered by king"] or funnel["challenged"] or duels.total:
         pairs = f"{words.pair}s"
         scored = [("Parsed", duels.parsed, "Samples"), ("Final or refined", duels.good, "Parsed")]
         steps: list[tuple[str, int, str | None]] = [
@@ -115,16 +128,16 @@ def pipelines_of(
             *duels.review(),
         ]
         found.append(_pipeline(f"{pairs} of single turns", steps))
-    elif duels.total:
-        found.append(_pipeline("Imported answers", [("Samples", duels.total, None), *duels.review()]))
-    elif funnel["prompts"]:
+    elif funnel["prompts"] and not answers.total:
         found.append(_pipeline("Prompts", [("Prompts", funnel["prompts"], None)]))
+    if answers.total:
+        found.append(_pipeline("Imported answers", [("Samples", answers.total, None), *answers.review()]))
     if funnel["scenarios"] or funnel["trajectories"]:
         made = [("Scenarios", funnel["scenarios"], None), ("Admitted", funnel["scenarios admitted"], "Scenarios")]
         steps = [
             *(made if funnel["scenarios"] else []),
             ("Trajectories", funnel["trajectories"], None),
-            *([] if blind else [("Kept", funnel["trajectories kept"], "Trajectories")]),
+            *([] if blind else _kept(funnel, known)),
             ("Samples", sessions.total, None),
             *sessions.review(),
         ]
@@ -134,22 +147,25 @@ def pipelines_of(
     return found
 
 
-def _made(rows: QuerySet[Any]) -> Counter[tuple[str, str, str]]:
-    """Count the samples of duels or of trajectories by kind, status and bucket."""
-    of_samples = (
-        rows.filter(sample__isnull=False).order_by().values_list("sample__kind", "sample__status", "sample__bucket")
-    )
-    return Counter({tuple(group): number for *group, number in of_samples.annotate(n=Count("pk"))})
+def _kept(funnel: dict[str, int], known: int) -> list[tuple[str, int, str | None]]:
+    """Nobody kept or dropped an imported run whose outcome is unknown."""
+    if known == funnel["trajectories"]:
+        return [("Kept", funnel["trajectories kept"], "Trajectories")]
+    step = ("Outcome known", known, "Trajectories")
+    return [step, ("Kept", funnel["trajectories kept"], step[0])] if known else [step]
 
 
-def _exported(project: Project) -> Iterable[tuple[bool, str, int]]:
-    """Count the samples with rows in finished exports, each once: (whether imported, kind, count)."""
+def _by_state(rows: QuerySet[Any]) -> dict[tuple[str, str], int]:
+    """Count the samples of duels or of trajectories by status and bucket."""
+    of_samples = rows.filter(sample__isnull=False).order_by().values_list("sample__status", "sample__bucket")
+    return {(status, bucket): number for status, bucket, number in of_samples.annotate(n=Count("pk"))}
+
+
+def _exported(project: Project) -> Iterable[tuple[str, str, int]]:
+    """Count the samples with rows in finished exports, each once: (origin, kind, count)."""
     left = FrozenRow.objects.filter(export__in=Export.objects.filter(project=project, ready=True), skipped=False)
-    rows = Sample.objects.of(project).order_by().filter(pk__in=left.values("sample_id")).annotate(alone=ALONE)
-    by_kind: dict[tuple[bool, str], int] = defaultdict(int)
-    for alone, kind, number in rows.values_list("alone", "kind").annotate(n=Count("id")):
-        by_kind[alone, "" if alone else kind] += number
-    return [(alone, kind, number) for (alone, kind), number in by_kind.items()]
+    rows = Sample.objects.of(project).order_by().filter(pk__in=left.values("sample_id")).annotate(origin=ORIGIN)
+    return rows.values_list("origin", "kind").annotate(n=Count("id"))
 
 
 def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> PipelineOut:

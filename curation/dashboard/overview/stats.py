@@ -11,8 +11,8 @@ from django.db.models.functions import Cast, Floor, TruncDate
 from django.utils import timezone
 from pydantic import Field, TypeAdapter
 
-from curation.dashboard.overview.pipelines import PipelineOut, pipelines_of
-from curation.duels.models import Answer, Duel, Prompt, Side
+from curation.dashboard.overview.pipelines import PipelineOut, duels_made, pipelines_of
+from curation.duels.models import Answer, Prompt, Side
 from curation.exports.models import Export
 from curation.projects.models import Deletion, Project
 from curation.review.models import DECIDING, Decision
@@ -113,25 +113,27 @@ def _count(project: Project, *, blind: bool) -> StatsOut:
     statuses = _count_by(samples, "status", SampleStatus.values)
     scenarios = _count_by(Scenario.objects.of(project).order_by(), "status", ScenarioStatus.values)
     outcomes = _count_by(trajectories, "outcome", Outcome.values)
-    balance = _balance(trajectories, outcomes)
+    kept = sum(outcomes[outcome] for outcome in KEPT)
     spent = {"cost": Sum("cost"), "unknown": Sum("cost_unknown_calls")}
     # The costs of deleted runs count too; a run that is being deleted is counted once.
     runs = Run.objects.filter(project=project, deleting_at=None).aggregate(**spent)
     gone = Deletion.objects.filter(project_id=project.pk).aggregate(**spent)
-    funnel = _funnel(project, buckets, statuses, outcomes, balance.kept)
+    funnel = _funnel(project, buckets, statuses, outcomes, kept)
     if blind:
         funnel["trajectories"] = Trajectory.objects.of(project).count()
     # Of few calls, the tokens and the cost of an answer tell which model gave it.
     hides_calls = blind and statuses[SampleStatus.PENDING] > 0
     return StatsOut(
         funnel=funnel,
-        pipelines=pipelines_of(project, statuses, funnel, blind=blind),
+        pipelines=pipelines_of(
+            project, statuses, funnel, known=sum(outcomes.values()) - outcomes[Outcome.UNKNOWN], blind=blind
+        ),
         buckets=buckets,
         statuses=statuses,
         histogram=_histogram(shown),
         scenarios=scenarios,
         outcomes=outcomes,
-        balance=balance,
+        balance=_balance(project, trajectories.filter(keep=True), outcomes),
         pace=_pace(project),
         seconds_per_decision=_seconds_per_decision(project),
         cost=exact_money((runs["cost"] or Decimal(0)) + (gone["cost"] or Decimal(0))),
@@ -158,7 +160,7 @@ def _funnel(
         "prompts": Prompt.objects.of(project).count(),
         "answered by king": answers.filter(side=Side.KING).values("prompt").distinct().count(),
         "challenged": answers.filter(side=Side.CHALLENGER).values("prompt").distinct().count(),
-        "duels": Duel.objects.of(project).count(),
+        "duels": duels_made(project).count(),
         "parsed": sum(buckets.values()) - buckets[Bucket.UNPARSED],
         "final or refined": buckets[Bucket.FINAL] + buckets[Bucket.REFINED],
         # Copies count once.
@@ -173,18 +175,18 @@ def _funnel(
     }
 
 
-def _balance(trajectories: QuerySet[Trajectory], outcomes: dict[str, int]) -> BalanceOut:
-    """Count by index: a kept episode ended as its scenario wants, so its outcome determines its terminal."""
-    kept = sum(outcomes[outcome] for outcome in KEPT)
+def _balance(project: Project, kept: QuerySet[Trajectory], outcomes: dict[str, int]) -> BalanceOut:
+    """Count by index: a kept rollout ended as its scenario wants, so its outcome determines its terminal."""
+    rollouts, panics = kept.filter(scenario__project=project).count(), outcomes[Outcome.CORRECT_PANIC]
     rows = ScenarioAxis.objects.filter(axis="task", value__in=(EMPTY_QUEUE, BLOCKED))
-    of_kept = rows.filter(scenario__trajectories__in=trajectories.filter(keep=True)).order_by().values_list("value")
+    of_kept = rows.filter(scenario__trajectories__in=kept).order_by().values_list("value")
     tasks = dict(of_kept.annotate(n=Count("scenario__trajectories")))
-    return BalanceOut(
-        kept=kept,
-        exit=outcomes[Outcome.SOLVED] / max(kept, 1),
-        panic=outcomes[Outcome.CORRECT_PANIC] / max(kept, 1),
-        empty_queue=tasks.get(EMPTY_QUEUE, 0) / max(kept, 1),
-        blocked=tasks.get(BLOCKED, 0) / max(kept, 1),
+    return BalanceOut.of(
+        kept=rollouts,
+        exit=rollouts - panics,
+        panic=panics,
+        empty_queue=tasks.get(EMPTY_QUEUE, 0),
+        blocked=tasks.get(BLOCKED, 0),
     )
 
 

@@ -169,9 +169,11 @@ def _endings(project: Project, stats: StatsOut) -> dict[str, object] | None:
     if not balance.kept:
         return None
 
-    def lines(**shares: float) -> list[dict[str, object]]:
+    def lines(**shares: float | None) -> list[dict[str, object]]:
         return [
-            {"name": name, "count": round(share * balance.kept), "share": 100 * share} for name, share in shares.items()
+            {"name": name, "count": round(share * balance.kept), "share": 100 * share}
+            for name, share in shares.items()
+            if share is not None
         ]
 
     tables = [

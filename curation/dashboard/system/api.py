@@ -5,12 +5,11 @@ from django.conf import settings
 from django.db.models import Count, Sum
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
-from ninja import Router, Schema, Status
+from ninja import Router, Status
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
-from pydantic import Field
 
 from curation.dashboard.system.health import ComponentOut, check_components
 from curation.llm.models import EndpointPace
@@ -18,9 +17,10 @@ from curation.projects.models import Project, Scope
 from curation.projects.sign_in.backend import token_of
 from curation.review.queue.take import open_count
 from curation.runs.models import Run, RunState
-from curation.runs.workers.sandbox_report import sandbox_reports
+from curation.runs.workers.sandbox_report import SandboxReport, sandbox_reports
 from curation.web.http.responses import answers_with_file
 from curation.web.problems import NotAllowed, NotAuthenticated, Problem
+from curation.web.schemas import answer
 
 
 class ProductCollector(Collector):
@@ -74,39 +74,21 @@ def _by_label(name: str, text: str, label: str, keys: dict[str, str], sums: dict
 router = Router(tags=["operation"], auth=None)
 
 
-class HealthOut(Schema):
-    status: str = Field(examples=["ok"])
-    instance: str | None = Field(
-        None, examples=["5d41402abc4b2a76"], description="`WINNOW_INSTANCE`; missing if it is not set."
-    )
+@router.get(
+    "/health",
+    response=answer("HealthOut", status=str, instance=(str | None, None)),
+    exclude_none=True,
+    summary="The process is alive",
+)
+def health(request: HttpRequest) -> dict[str, object]:
+    """`instance` is `WINNOW_INSTANCE`; missing if it is not set."""
+    return {"status": "ok", "instance": os.environ.get("WINNOW_INSTANCE") or None}
 
 
-class FindingOut(Schema):
-    name: str = Field(examples=["image"])
-    works: bool
-    detail: str = Field(examples=["winnow-sandbox:51a8434704a1 is not there"])
-    remedy: str = Field(examples=["Run `manage.py sandbox build`."])
+READY = answer("ReadyOut", ready=bool, parts=list[ComponentOut], sandboxes=list[SandboxReport])
 
 
-class SandboxOut(Schema):
-    """The report of one sandbox worker, or of this process if there is none."""
-
-    backend: str = Field(examples=["docker"], description="The backend in use; empty if none works.")
-    findings: list[FindingOut]
-
-
-class ReadyOut(Schema):
-    ready: bool
-    parts: list[ComponentOut]
-    sandboxes: list[SandboxOut]
-
-
-@router.get("/health", response=HealthOut, exclude_none=True, summary="The process is alive")
-def health(request: HttpRequest) -> HealthOut:
-    return HealthOut(status="ok", instance=os.environ.get("WINNOW_INSTANCE") or None)
-
-
-@router.get("/ready", response={200: ReadyOut, 503: ReadyOut}, summary="Database, broker, disk, files and sandbox")
+@router.get("/ready", response={200: READY, 503: READY}, summary="Database, broker, disk, files and sandbox")
 def ready(request: HttpRequest) -> Status[dict[str, object]]:
     """503 while the database or the broker does not respond, a disk is full, or a worker has other files than the web
     server. A missing sandbox is reported but does not count.

@@ -10,7 +10,7 @@ from curation.runs.workers.broker import check_broker
 from curation.runs.workers.presence import workers_alive
 from curation.runs.workers.sandbox_report import sandbox_reports
 from curation.runs.workers.storage import StorageReport, own_storage, storage_of
-from curation.web.database.clock import seconds_ahead
+from curation.web.database.queries import seconds_ahead
 from curation.web.schemas import out
 
 MOST_SKEW = 2.0  # seconds

@@ -11,6 +11,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
 from curation.web.schemas import Ends, Id, Money, Out
+from judging.statistics.rates import Interval
 
 router = Router(tags=["duels"])
 Named = Annotated[dict[str, str], BeforeValidator(lambda side: side._asdict())]
@@ -25,11 +26,6 @@ class PeopleOut(Out):
     )
     kappa_interval: Ends | None = Field(validation_alias="kappa.interval", examples=[[0.4, 0.82]], description="95 %.")
     accuracy: float | None = Field(examples=[0.8], description="Share of duels with the same choice.")
-
-
-class RangeOut(Schema):
-    low: float = Field(examples=[0.44])
-    high: float = Field(examples=[0.56])
 
 
 class JudgeFindingOut(Schema):
@@ -51,7 +47,7 @@ class JudgeFiguresOut(Schema):
     )
     flips: dict[str, float] = Field(default={}, examples=[{"correctness": 0.12}])
     first_share: float | None = Field(default=None, examples=[0.71])
-    first_expected: RangeOut | None = Field(default=None, description="Where 95 % of unbiased judges are.")
+    first_expected: Interval | None = Field(default=None, description="Where 95 % of unbiased judges are.")
     draw_rate: float | None = Field(default=None, examples=[0.18])
     length_slope: float | None = Field(
         default=None, examples=[1.4], description="Points per doubling of the challenger's length."
@@ -76,7 +72,7 @@ class JudgeFiguresOut(Schema):
     cost_unknown_calls: int = Field(default=0, examples=[0])
     controls: int = Field(default=0, examples=[25])
     control_accuracy: float | None = Field(default=None, examples=[0.96])
-    control_interval: RangeOut | None = None
+    control_interval: Interval | None = None
     control_kinds: dict[str, tuple[float, int]] = Field(
         default={}, examples=[{"same": [1.0, 9]}], description="Accuracy and number by kind."
     )

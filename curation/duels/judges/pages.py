@@ -8,7 +8,7 @@ from pydantic import Field
 
 from curation.duels.judges.queries import WithPeople, gates_without, judged_runs, with_people
 from curation.duels.models import Verdict
-from curation.duels.rubric import complete, dimensions_of
+from curation.duels.score.panels import dimensions_of
 from curation.duels.verdict.report import sentences_of
 from curation.duels.verdict.stage import Contestant, keys_of, pair_of
 from curation.llm.models import Endpoint
@@ -18,6 +18,7 @@ from curation.runs.models import Run
 from curation.web.ids import find
 from curation.web.lists.filters import RequestQuery, Words
 from curation.web.problems import FieldError, Invalid
+from judging.panel.rubric import complete
 from judging.statistics.acceptance import GateResult
 
 MOST_WEIGHT = 1000.0

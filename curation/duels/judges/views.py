@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from curation.duels.judges.charts import accuracy_chart, agreement_chart
 from curation.duels.judges.pages import JudgeFigures, JudgesQuery, JudgesView, PairView, judges_view
-from curation.duels.rubric import dimensions_of
+from curation.duels.score.panels import dimensions_of
 from curation.duels.verdict.report import is_undecided
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope

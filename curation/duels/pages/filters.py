@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from curation.duels.judge.said import PARTS, SAID, controls_of, duels_where
 from curation.duels.models import Duel, DuelQuerySet, Opponent, Verdict
 from curation.duels.pages.queries import shown_to
-from curation.duels.rubric import dimensions_of
+from curation.duels.score.panels import dimensions_of
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.runs.models import Run

@@ -10,7 +10,7 @@ from curation.duels.models import Answer, Duel, Opponent
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported, shown, verdicts_of
 from curation.samples.models import flag_names
-from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
+from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict, out
 from judging.answers.facts import answer_facts
 
 
@@ -18,14 +18,24 @@ class PromptsIn(Strict):
     steps: list[int] = Field(default_factory=list, description="The `step_id` of each; empty: all.", examples=[[4]])
 
 
-class FactsOut(Schema):
-    """Facts about an answer, computed without a judge."""
+@out
+class FactsOut:
+    """Facts about an answer, computed without a judge. Where no model has counted, `tokens` is an estimate: characters
+    ÷ 4."""
 
     has_thought: bool = Field(examples=[True])
     blocks: int = Field(examples=[1])
     commands: int = Field(examples=[1])
     action_style: str = Field(examples=["read"])
     tokens: int = Field(examples=[84])
+
+    @property
+    def one_block(self) -> bool:
+        return self.blocks == 1
+
+    @property
+    def one_command(self) -> bool:
+        return self.commands == 1
 
 
 class LeakOut(Schema):

@@ -4,7 +4,7 @@ from ninja import Query, Router
 from curation.duels.models import Exclusion, Prompt
 from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import OutcomeOut, exclude, include
-from curation.duels.prompts.filters import ExclusionList, PromptList, PullRequestList
+from curation.duels.prompts.filters import PromptList, PullRequestList
 from curation.duels.prompts.queries import reference_shown_to
 from curation.duels.prompts.schemas import (
     ExclusionOut,
@@ -17,6 +17,7 @@ from curation.duels.prompts.schemas import (
 from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
+from curation.web.lists.filters import ListParams
 from curation.web.schemas import Page, answer
 
 router = Router(tags=["prompts"])
@@ -53,7 +54,7 @@ def post_cleared_records(request: HttpRequest, slug: str, body: InstancesIn) -> 
 
 
 @router.get("/projects/{slug}/exclusions", response=Page[ExclusionOut], summary="List exclusions")
-def list_exclusions(request: HttpRequest, slug: str, params: Query[ExclusionList]) -> dict[str, object]:
+def list_exclusions(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     access = enter(request, slug, Scope.READ)
     rows = Exclusion.objects.filter(project=access.project).select_related("created_by")
     return params.page(rows).response()

@@ -76,9 +76,7 @@ class PullRequestList(ListParams):
         return rows.doubtful() if self.doubtful else rows.usable()
 
 
-@named_list("exclusions", page="exclusion-list")
-class ExclusionList(ListParams):
-    pass
+named_list("exclusions", page="exclusion-list")(ListParams)
 
 
 def prompt_figures(project: Project) -> dict[str, int]:

@@ -8,12 +8,13 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from curation.duels.models import Exclusion, Prompt, PullRequest
 from curation.duels.prompts.doubts import clear_doubts
 from curation.duels.prompts.exclusions import exclude, include
-from curation.duels.prompts.filters import ExclusionList, PromptList, prompt_figures
+from curation.duels.prompts.filters import PromptList, prompt_figures
 from curation.duels.prompts.queries import history_of, reference_shown_to
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
+from curation.web.lists.filters import ListParams
 from curation.web.lists.pages import list_context
 from curation.web.problems import FieldError, Problem
 from curation.web.text.figures import counted
@@ -106,7 +107,7 @@ def exclusion_list(request: HttpRequest, access: Access) -> HttpResponse:
 
 
 def _exclusion_page(request: HttpRequest, access: Access, form: ExclusionForm) -> HttpResponse:
-    params = ExclusionList.from_query(request.GET)
+    params = ListParams.from_query(request.GET)
     page = params.page(Exclusion.objects.filter(project=access.project).select_related("created_by"))
     context = {
         **list_context(

@@ -26,9 +26,7 @@ from curation.web.schemas import Id, Out, Page, Strict, Username
 router = Router(tags=["duels"])
 
 
-@named_list("reigns", page="reign-list")
-class ReignList(ListParams):
-    pass
+named_list("reigns", page="reign-list")(ListParams)
 
 
 class CrownIn(Strict):
@@ -93,7 +91,7 @@ def _rows(project: Project) -> QuerySet[Reign]:
 
 
 @router.get("/projects/{slug}/reigns", response=Page[ReignOut], summary="The line of kings")
-def list_reigns(request: HttpRequest, slug: str, params: Query[ReignList]) -> dict[str, object]:
+def list_reigns(request: HttpRequest, slug: str, params: Query[ListParams]) -> dict[str, object]:
     """Each with the runs against it: a defence is a run against the version that was crowned."""
     project = enter(request, slug, Scope.READ).project
     page = params.page(_rows(project))
@@ -132,7 +130,7 @@ def reign_list(request: HttpRequest, access: Access) -> HttpResponse:
 def _page(request: HttpRequest, access: Access, *, ending: tuple[Reign, ProblemForm] | None = None) -> HttpResponse:
     """`ending` is a reign that was not ended, and the form that says why."""
     reign, form = ending or (None, None)
-    params = ReignList.from_query(request.GET)
+    params = ListParams.from_query(request.GET)
     page = params.page(_rows(access.project))
     context = {
         **list_context(

@@ -15,14 +15,16 @@ from django.urls import reverse
 from curation.duels.models import Duel
 from curation.duels.score.models import Score, ScorePanel
 from curation.duels.score.panels import counting_panel
+from curation.projects.instructions.texts import rubric_of
 from curation.projects.models import Project
-from curation.projects.settings.dependents import Dependent, ExpectedMove, MissingOut
+from curation.projects.settings.dependents import Dependent, MissingOut, MoveOut
 from curation.projects.settings.document import ProjectSettings
 from curation.projects.settings.document import ThresholdSettings as Edges
 from curation.runs.models import Run
 from curation.samples.models import LEAKS, SCANNED, UNSCORED, Bucket, Flag, Sample, SampleStatus, flag_bits
 from curation.samples.scores import FLIP_BONUS, HELD_BONUS, SPREAD_WEIGHT, UNPARSED_PRIORITY
 from curation.web.ids import IdList
+from judging.panel.rubric import names_of
 from judging.panel.scoring import HOLDING_FLAGS
 
 # Set by a panel's verdicts; the other flags are about the answers.
@@ -72,7 +74,7 @@ def copy_scores(project: Project, ids: Sequence[int] | None = None) -> None:
     )
 
 
-def moves(project: Project, settings: ProjectSettings) -> list[ExpectedMove]:
+def moves(project: Project, settings: ProjectSettings) -> list[MoveOut]:
     """Return what these settings would move from bucket to bucket (empty: no score of the counting panel). Nothing is
     written."""
     duels = Duel.objects.filter(project=project, sample__isnull=False)
@@ -92,11 +94,11 @@ def moves(project: Project, settings: ProjectSettings) -> list[ExpectedMove]:
     found = []
     for row in sorted(rows, key=lambda row: (order.index(row["bucket"]), order.index(row["after"]))):
         alike = moved.filter(Exact(F("after"), row["after"]), bucket=row["bucket"]).order_by("pk")
-        examples = tuple(
+        examples = [
             (f"sample {pk}", reverse("sample-page", args=[project.slug, pk]))
             for pk in alike.values_list("sample_id", flat=True)[:EXAMPLES]
-        )
-        found.append(ExpectedMove(row["bucket"], row["after"], row["n"], row["n"] - row["undecided"], examples))
+        ]
+        found.append(MoveOut(row["bucket"], row["after"], row["n"], row["n"] - row["undecided"], examples))
     return found
 
 
@@ -109,12 +111,22 @@ class CountingScores(Dependent):
             return []
         return [MissingOut("panel.counting", f"panel {named}")]
 
-    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[ExpectedMove]:
+    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[MoveOut]:
         return moves(project, settings) if PATHS.intersection(changed) else []
 
     def apply(self, project: Project, changed: Collection[str]) -> None:
         if PATHS.intersection(changed):
             copy_scores(project)
+
+
+class RubricWeights(Dependent):
+    def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
+        if not settings.panel.weights:
+            return []
+        known = names_of(rubric_of(project))
+        return [
+            MissingOut("panel.weights", f"dimension {name}") for name in settings.panel.weights if name not in known
+        ]
 
 
 def _newest(panel: ScorePanel | None) -> Subquery:

@@ -10,6 +10,9 @@ from django.db.models import Count
 from curation.duels.score.models import Score, ScorePanel
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
+from curation.runs.calls.targets import run_instructions
+from curation.runs.models import Run
+from judging.panel.rubric import names_of, read_rubric
 
 DIGEST_CHARACTERS = 12
 
@@ -53,6 +56,11 @@ def rules(
     weighted = tuple(sorted(weights.items())) if weights and len(set(weights.values())) > 1 else ()
     judges = tuple(fingerprints.items())
     return PanelRules(judges, tuple(orders), len(judges) if min_judges is None else min_judges, weighted)
+
+
+def dimensions_of(run: Run) -> tuple[str, ...]:
+    """Return the names of the rubric that was in force at the run's launch."""
+    return names_of(read_rubric(run_instructions(run, "rubric").text))
 
 
 def panel_rows(project_id: int, wanted: Iterable[PanelRules]) -> dict[PanelRules, ScorePanel]:

@@ -10,11 +10,10 @@ from django.db import transaction
 
 from curation.duels.models import READ, Duel
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
-from curation.duels.rubric import complete, dimensions_of
 from curation.duels.score.counting import OF_VERDICTS, copy_scores
 from curation.duels.score.facts import DuelFacts, duel_facts
 from curation.duels.score.models import Score, ScorePanel
-from curation.duels.score.panels import PanelRules, panel_rows, rules
+from curation.duels.score.panels import PanelRules, dimensions_of, panel_rows, rules
 from curation.duels.score.readings import DuelReadings, Reading, readings_of, verdicts_with
 from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
@@ -24,6 +23,7 @@ from curation.samples.scores import UNPARSED_PRIORITY, SampleRow, upsert_samples
 from curation.web.ids import IdList
 from judging.answers.facts import bash_blocks
 from judging.messages import content_of
+from judging.panel.rubric import complete
 from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 from judging.scan.scan import texts_of
 

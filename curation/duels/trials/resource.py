@@ -9,7 +9,7 @@ from ninja import Router
 
 from curation.duels.trials.kind import TrialRun
 from curation.duels.trials.known import held_out, known_duels
-from curation.duels.trials.schemas import JudgeTrialOut, TrialPartsOut
+from curation.duels.trials.schemas import JudgeTrialOut
 from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
@@ -17,6 +17,7 @@ from curation.runs.kinds import kind_of
 from curation.runs.models import Run, RunState
 from curation.samples.blind import has_hidden, refuse_pending, refuse_undecided
 from curation.samples.models import Sample
+from curation.web.schemas import answer
 
 SHOWN = 50
 
@@ -39,9 +40,16 @@ trials = JudgeTrials()
 router = Router(tags=["duels"])
 
 
-@router.get("/projects/{slug}/judge-trials/parts", response=TrialPartsOut, summary="Duels to try judges on")
-def get_trial_parts(request: HttpRequest, slug: str, known: Literal["audited", "decided"] = "decided") -> TrialPartsOut:
-    """`known` is `decided` or `audited`, as for a run."""
+@router.get(
+    "/projects/{slug}/judge-trials/parts",
+    response=answer("TrialPartsOut", tune=int, held_out=int, tune_tasks=int, held_out_tasks=int),
+    summary="Duels to try judges on",
+)
+def get_trial_parts(
+    request: HttpRequest, slug: str, known: Literal["audited", "decided"] = "decided"
+) -> dict[str, int]:
+    """Duels with a known outcome: `known` is `decided` or `audited`, as for a run. Each task is in one part for
+    ever."""
     # Reviewers do not learn of audits.
     return parts_of(enter(request, slug, Scope.RUN).project, known)
 
@@ -49,14 +57,17 @@ def get_trial_parts(request: HttpRequest, slug: str, known: Literal["audited", "
 router.add_router("", trials.router())
 
 
-def parts_of(project: Project, known: str) -> TrialPartsOut:
+def parts_of(project: Project, known: str) -> dict[str, int]:
     duels = known_duels(project, known)
     sides = held_out(project, duels)
     tasks = {side: {one.task for one in duels if sides[one.task] is side} for side in (False, True)}
     counts = {side: sum(sides[one.task] is side for one in duels) for side in (False, True)}
-    return TrialPartsOut(
-        tune=counts[False], held_out=counts[True], tune_tasks=len(tasks[False]), held_out_tasks=len(tasks[True])
-    )
+    return {
+        "tune": counts[False],
+        "held_out": counts[True],
+        "tune_tasks": len(tasks[False]),
+        "held_out_tasks": len(tasks[True]),
+    }
 
 
 @project_page(Scope.RUN, "GET", closed_to=has_hidden)

@@ -3,16 +3,12 @@ from datetime import datetime
 from pydantic import Field
 
 from curation.web.schemas import Id, Out
-
-
-class TrialIntervalOut(Out):
-    low: float = Field(examples=[0.71])
-    high: float = Field(examples=[0.9])
+from judging.statistics.rates import Interval
 
 
 class KappaOut(Out):
     kappa: float | None = Field(examples=[0.61], description="Cohen's κ; null where only one choice occurs.")
-    interval: TrialIntervalOut | None = Field(description="95 %.")
+    interval: Interval | None = Field(description="95 %.")
 
 
 class RightnessOut(Out):
@@ -21,13 +17,13 @@ class RightnessOut(Out):
     n: int
     right: int
     accuracy: float | None
-    interval: TrialIntervalOut = Field(description="95 %; the duels of one task are taken together.")
+    interval: Interval = Field(description="95 %; the duels of one task are taken together.")
     kappa: KappaOut
 
 
 class AccuracyChangeOut(Out):
     delta: float = Field(examples=[0.08], description="Accuracy after, less that before.")
-    interval: TrialIntervalOut = Field(description="95 %, by a bootstrap of tasks.")
+    interval: Interval = Field(description="95 %, by a bootstrap of tasks.")
     p: float = Field(examples=[0.03], description="Of no change, by a sign-flip test over tasks.")
 
 
@@ -52,12 +48,3 @@ class JudgeTrialOut(Out):
         description="Texts of the judge that were measured held out, this one included; 0 of a part to tune by.",
     )
     created_at: datetime
-
-
-class TrialPartsOut(Out):
-    """Duels with a known outcome. Each task is in one part for ever."""
-
-    tune: int
-    held_out: int
-    tune_tasks: int
-    held_out_tasks: int

@@ -15,7 +15,7 @@ from curation.web.text.figures import counted, exact_money, money
 from judging.leaks.reader import READ as INSTRUCTIONS
 
 CHUNK = 1000
-LINT_ONLY, INCOMPLETE, NOT_COMPARED = "lint only", "incomplete", "not compared"
+LINT_ONLY, INCOMPLETE, NOT_COMPARED, NO_ANSWERS = "lint only", "incomplete", "not compared", "no answers"
 
 
 def leak_results(run: Run) -> Json:
@@ -23,7 +23,7 @@ def leak_results(run: Run) -> Json:
 
     `leak_check` is `read` where a model read each answer that the lint passed, `lint only` where none was asked,
     `incomplete` where some of them were not read or not compared, `not compared` where no answer has a record, and
-    empty without answers.
+    `no answers` without any.
     """
     figures = _figures(run)
     return {"leak_check": _state(figures), "leak_findings": figures}
@@ -68,7 +68,7 @@ def _answers(run: Run) -> QuerySet[Answer]:
 
 def _state(figures: Json) -> str:
     if not figures["answers"]:
-        return ""
+        return NO_ANSWERS
     if figures["not_compared"] == figures["answers"]:
         return NOT_COMPARED
     if not figures["unread"] and not figures["not_compared"]:
@@ -78,8 +78,10 @@ def _state(figures: Json) -> str:
 
 
 def leak_words(result: Json) -> str:
-    """Return how far the run's answers were checked, in a few words; empty without answers."""
+    """Return how far the run's answers were checked, in a few words; empty where the run checks none."""
     figures, state = result.get("leak_findings") or {}, result.get("leak_check")
+    if state == NO_ANSWERS:
+        return "leaks: not checked, because the challenger has no answers"
     if state == INCOMPLETE:
         answers = f"{figures['answers']:,}"
         missing = [("not read", figures["unread"]), ("without a record", figures["not_compared"])]
@@ -92,11 +94,10 @@ def leak_lines(result: Json) -> list[str]:
 
 
 def _lines(result: Json, figures: Json) -> Iterator[str]:
-    if not figures.get("answers"):
-        return
     if words := leak_words(result):
         yield f"{words[0].upper()}{words[1:]}."
-    yield f"Leak lint: flagged {figures['lint']:,} of {counted(figures['answers'], 'challenger answer')}."
+    if compared := figures.get("answers", 0) - figures.get("not_compared", 0):
+        yield f"Leak lint: flagged {figures['lint']:,} of {counted(compared, 'challenger answer')}."
     if name := figures.get("reader_model"):
         yield (
             f"Second reader {name}: flagged {figures['reader']:,} of {counted(figures['read'], 'answer')}; "

@@ -14,7 +14,7 @@ from curation.evaluations.live.mismatches import mismatched_items
 from curation.evaluations.metrics import POINTS, tier_order
 from curation.evaluations.missing import missing_by_place, missing_by_tier
 from curation.evaluations.models import Episode, Evaluation, TaskPlayed
-from curation.evaluations.screen.figures import FigureGroup, Row, ScreenFigures, number, with_ranks
+from curation.evaluations.screen.figures import Row, ScreenFigures, number, with_ranks
 from curation.runs.models import Item, ItemState
 from curation.web.text.figures import percent
 from judging.statistics.rates import clustered_wilson
@@ -87,8 +87,8 @@ def live_figures(evaluation: Evaluation) -> ScreenFigures:
         lacks = missing.get((place, tier)) or (None if missing.get((place, "")) else 0)
         row = _row(names[place], tallies.get((tier, place), NOTHING), clusters[tier, place])
         by_tier[tier].append(row | unreported | _missing(lacks))
-    tiers = [FigureGroup(tier, _ranked(by_tier[tier])) for tier in sorted(by_tier, key=tier_order)]
-    return ScreenFigures(live_rows(evaluation), tiers, [])
+    tiers = {tier: _ranked(by_tier[tier]) for tier in sorted(by_tier, key=tier_order)}
+    return ScreenFigures(live_rows(evaluation), tiers, {})
 
 
 def stalling_notes(rows: Sequence[Row]) -> list[str]:

@@ -12,21 +12,13 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.runs.endpoint_check.served import list_served
 from curation.web.problems import Invalid
-from curation.web.schemas import out
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 
-@out
-class ServedModelsOut:
-    """Names of the endpoints that were added, and of those that existed before."""
-
-    added: list[str]
-    known: list[str]
-
-
-def add_served_models(*, access: Access, name: str) -> ServedModelsOut:
-    """Add the models of the server behind endpoint `name`; raise `Invalid` or `Unavailable` if it lists none."""
+def add_served_models(*, access: Access, name: str) -> tuple[list[str], list[str]]:
+    """Add the models of the server behind endpoint `name`; raise `Invalid` or `Unavailable` if it lists none. Return
+    the names of the endpoints that were added, and of those that existed before."""
     access.require(Scope.ADMIN)
     pattern = endpoint_of(access.project, name)
     if not pattern.api_base:
@@ -35,7 +27,8 @@ def add_served_models(*, access: Access, name: str) -> ServedModelsOut:
     provider = pattern.model.partition("/")[0]
     there = dict(Endpoint.objects.of(access.project).filter(api_base=pattern.api_base).values_list("model", "name"))
     taken = set(Endpoint.objects.of(access.project).values_list("name", flat=True))
-    added, known = [], []
+    added: list[str] = []
+    known: list[str] = []
     with transaction.atomic():
         for model in served:
             full = f"{provider}/{model}"
@@ -47,7 +40,7 @@ def add_served_models(*, access: Access, name: str) -> ServedModelsOut:
             endpoints.create(access, values)
             taken.add(own)
             added.append(own)
-    return ServedModelsOut(added, known)
+    return added, known
 
 
 def _free_name(model: str, taken: set[str]) -> str:

@@ -11,7 +11,7 @@ from curation.evaluations.live.figures import live_figures
 from curation.evaluations.live.schemas import EpisodeDetail
 from curation.evaluations.models import ContaminationCheck, Episode, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.screen import schemas as s
-from curation.evaluations.screen.add_served_models import ServedModelsOut, add_served_models
+from curation.evaluations.screen.add_served_models import add_served_models
 from curation.evaluations.screen.figures import figures_of
 from curation.evaluations.screen.filters import AnswerList, EvaluationList
 from curation.projects.access import Access, enter, principal_of
@@ -24,7 +24,7 @@ from curation.samples.blind import refuse_pending
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import FieldError, Invalid
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
@@ -99,13 +99,14 @@ def list_evaluation_calls(request: HttpRequest, evaluation_id: str, params: Quer
 
 @router.post(
     "/projects/{slug}/models/{endpoint:name}/line-up",
-    response=ServedModelsOut,
+    response=answer("ServedModelsOut", added=list[str], known=list[str]),
     summary="Add every model that its server lists",
 )
 def post_served_models(request: HttpRequest, slug: str, name: str) -> Answer:
-    """One endpoint for each, with the address, key variable and limits of `name`; embedding models are skipped."""
-    found = add_served_models(access=enter(request, slug, Scope.ADMIN), name=name)
-    return {"added": list(found.added), "known": list(found.known)}
+    """One endpoint for each, with the address, key variable and limits of `name`; embedding models are skipped. The
+    answer names the endpoints that were added, and those that existed before."""
+    added, known = add_served_models(access=enter(request, slug, Scope.ADMIN), name=name)
+    return {"added": added, "known": known}
 
 
 def enter_evaluation(request: HttpRequest, evaluation_id: str, scope: str = Scope.READ) -> tuple[Access, Evaluation]:

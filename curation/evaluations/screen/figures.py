@@ -18,20 +18,13 @@ Tally = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class FigureGroup:
-    """The rows of all models for one group of answers, the best model first."""
-
-    name: str
-    rows: list[Row]
-
-
-@dataclass(frozen=True, slots=True)
 class ScreenFigures:
-    """`clean` and `contaminated` are None if the split was never checked."""
+    """The rows of all models, the best model first: for all answers, and for those of each tier and source. `clean` and
+    `contaminated` are None if the split was never checked."""
 
     rows: list[Row]
-    tiers: list[FigureGroup]
-    sources: list[FigureGroup]
+    tiers: dict[str, list[Row]]
+    sources: dict[str, list[Row]]
     clean: list[Row] | None = None
     contaminated: list[Row] | None = None
 
@@ -59,7 +52,7 @@ def figures_of(evaluation: Evaluation, check: ContaminationCheck | None = None) 
     if check is None:
         return ScreenFigures(rows, tiers, sources)
     contaminated = ContaminatedRow.objects.contaminated(check).filter(row=OuterRef("row"))
-    by_check = {group.name: group.rows for group in _groups(screened, Exists(contaminated), names, lacking)}
+    by_check = _groups(screened, Exists(contaminated), names, lacking)
     return ScreenFigures(rows, tiers, sources, by_check.get("False", []), by_check.get("True", []))
 
 
@@ -102,16 +95,15 @@ def number(row: Row, name: str) -> float:
 
 def _groups(
     screened: QuerySet[ScreenedAnswer], part: Combinable, names: Mapping[int, str], lacking: Collection[str]
-) -> list[FigureGroup]:
+) -> dict[str, list[Row]]:
     """The models of each group. Those that lack any row are incomplete in all of them: it may be one of the group."""
     by_part: dict[str, dict[str, Tally | None]] = {}
     for (by, name), tally in _tallies(screened, part).items():
         by_part.setdefault(name, dict.fromkeys(sorted(lacking)))[names[by]] = tally
-    found = []
-    for part_name in sorted(by_part, key=tier_order):
-        rows = [_row(model, tally) | _marks(model in lacking) for model, tally in by_part[part_name].items()]
-        found.append(FigureGroup(part_name, ranked(rows)))
-    return found
+    return {
+        name: ranked(_row(model, tally) | _marks(model in lacking) for model, tally in by_part[name].items())
+        for name in sorted(by_part, key=tier_order)
+    }
 
 
 def _marks(is_lacking: bool) -> Row:

@@ -132,8 +132,7 @@ COLUMN_WORDS = (
 def _tiers(evaluation: Evaluation) -> Json | None:
     """None if no episode has a tier."""
     figures = live_figures(evaluation)
-    named = any(tier.name for tier in figures.tiers)
-    return tier_table(evaluation.kind, figures.rows, figures.tiers) if named else None
+    return tier_table(evaluation.kind, figures.rows, figures.tiers) if any(figures.tiers) else None
 
 
 def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> list[tuple[str, list[Json]]]:
@@ -145,8 +144,8 @@ def _sections(evaluation: Evaluation, check: ContaminationCheck | None) -> list[
         parts = [(clean, figures.clean), ("Rows found in the training data", figures.contaminated)]
         found.append(("Clean and contaminated rows", parts))
     for title, groups in (("By tier", figures.tiers), ("By source", figures.sources)):
-        if len(groups) > 1 or (groups and groups[0].name):
-            found.append((title, [(group.name or "none", group.rows) for group in groups]))
+        if any(groups):
+            found.append((title, [(name or "none", rows) for name, rows in groups.items()]))
     return [(title, [figure_table(evaluation.kind, rows, name) for name, rows in parts]) for title, parts in found]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, MetricUnit
 from curation.evaluations.models import EvaluationKind
-from curation.evaluations.screen.figures import FigureGroup, Row, number
+from curation.evaluations.screen.figures import Row, number
 
 TITLE = "Figures by model"
 
@@ -62,11 +62,11 @@ def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> dict[str
     return {"title": title, "columns": columns, "counted": counted, "empty": empty, "lines": lines}
 
 
-def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) -> dict[str, Any]:
+def tier_table(kind: str, overall: Sequence[Row], tiers: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """Return every figure of every model, in the order of `overall`, with a cell for all rows and one for each tier,
     from easy to hard. A tier that the model did not play has an empty one."""
     columns = [replace(column, drop="") for column in (EPISODES, *LAYOUTS[kind][0])]
-    by_tier = [{str(row["model"]): row for row in tier.rows} for tier in tiers]
+    by_tier = [{str(row["model"]): row for row in rows} for rows in tiers.values()]
     nothing: Row = {"intervals": {}}
 
     def cells(row: Row, column: FigureColumn) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Sequence[FigureGroup]) 
         return [{**_cell(one, column), "incomplete": one.get("incomplete")} for one in every]
 
     figures = [(column, [(row["model"], cells(row, column)) for row in overall]) for column in columns]
-    return {"heads": [tier.name or "no tier" for tier in tiers], "figures": figures}
+    return {"heads": [tier or "no tier" for tier in tiers], "figures": figures}
 
 
 def _line(row: Row, columns: Sequence[FigureColumn]) -> dict[str, Any]:

@@ -98,8 +98,8 @@ def estimate_fragment(request: HttpRequest, access: Access, form: EvaluationLaun
 @project_page(Scope.ADMIN, "POST")
 def evaluation_line_up(request: HttpRequest, access: Access) -> HttpResponse:
     """Add an endpoint for every model that a server lists, then show the launch form."""
-    found = add_served_models(access=access, name=request.POST.get("name", ""))
-    messages.success(request, f"{counted(len(found.added), 'model')} added, {len(found.known):,} existed already.")
+    added, known = add_served_models(access=access, name=request.POST.get("name", ""))
+    messages.success(request, f"{counted(len(added), 'model')} added, {len(known):,} existed already.")
     return redirect("evaluation-new", access.project.slug)
 
 

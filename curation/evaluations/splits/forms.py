@@ -1,10 +1,13 @@
-"""Splits as forms and launches name them."""
+"""Splits as forms and launches name them, and uploaded ones as held-out sets that exports are compared with."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from django import forms
 
 from curation.evaluations.models import Split
+from curation.evaluations.splits.origins import made_of, rows_of_split
+from curation.exports.hygiene.held_out import FIELD, HeldOut, HeldOutSource, register_held_out
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
@@ -38,3 +41,20 @@ def require_rows(split: Split) -> None:
             "The split has no rows yet. Wait until its import has ended, or choose another.",
             errors=[FieldError("params.split", "has no rows yet")],
         )
+
+
+def _held_out(project: Project, pk: str) -> HeldOut:
+    split = find_param(Split.objects.of(project), pk, "split", FIELD)
+    return HeldOut(
+        f"split/{pk}",
+        f"split {split.name}"[:100],
+        lambda: (row.compared() for row in rows_of_split(split)),
+        partial(made_of, split),
+    )
+
+
+def _held_out_choices(project: Project) -> Choices:
+    return [(f"split/{pk}", f"split {label}") for pk, label in split_choices(project)]
+
+
+register_held_out("split", HeldOutSource(_held_out, _held_out_choices))

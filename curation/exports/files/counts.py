@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curation.exports.formats import FORMATS
-from curation.exports.formats.balance import LabelBalance
 from curation.exports.formats.row import DataFile
+from curation.exports.formats.trl import LabelBalance
 from curation.exports.models import ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText
@@ -45,12 +45,12 @@ class EndingCounts:
         total = self.terminals.total()
         if not total:
             return None
-        return BalanceOut(
+        return BalanceOut.of(
             kept=total,
-            exit=self.terminals[Terminal.EXIT] / total,
-            panic=self.terminals[Terminal.PANIC] / total,
-            empty_queue=self.tasks[EMPTY_QUEUE] / total,
-            blocked=self.tasks[BLOCKED] / total,
+            exit=self.terminals[Terminal.EXIT],
+            panic=self.terminals[Terminal.PANIC],
+            empty_queue=self.tasks[EMPTY_QUEUE],
+            blocked=self.tasks[BLOCKED],
         )
 
 
@@ -151,7 +151,7 @@ class ExportCounts:
             self.unseen[filtered.approval.guarantee_id] += len(filtered.lines)
         if filtered.rollout is not None:
             self.rewards[filtered.rollout.conversation].add(filtered.rollout.known_reward)
-        if filtered.rollout is not None and not filtered.rollout.is_imported:
+        if filtered.rollout is not None and filtered.rollout.terminal:
             self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
         self.revisions += sample.revision_id is not None
         if sample.score is None:

@@ -102,7 +102,8 @@ def _write_tried(
             files.flush()
             if time.monotonic() - saved > _PROGRESS_EVERY:
                 saved = time.monotonic()
-                _save_progress(export, counts.samples)
+                progress = {"samples": export.counts.get("samples", 0), "written": counts.samples}
+                Export.objects.filter(pk=export.pk, ready=False).update(counts=progress)
         counts_json = counts.as_json(recipe, export.project.settings.balance)
         data = counts.data_files(files.close())
         for trainer in recipe.trainers():
@@ -177,19 +178,13 @@ def frozen_entry(filtered: FilteredSample, origin: RowOrigin | None = None) -> d
             entry["guarantee"] = str(approval.guarantee_id)
     if filtered.deciders:
         entry["deciders"] = [row._asdict() | {"decision": str(row.decision)} for row in filtered.deciders]
-    masked = {rule: count for (rule, action), count in filtered.scan.items() if action == MASKED}
-    if masked:
+    if masked := {rule: count for (rule, action), count in filtered.scan.items() if action == MASKED}:
         entry["masked"] = dict(sorted(masked.items()))
     if filtered.lines and origin is not None:
         entry |= origin
     if rollout is not None:
         entry |= {"trajectory": str(rollout.trajectory_id), "bundle_sha256": rollout.bundle_sha256}
     return entry
-
-
-def _save_progress(export: Export, written: int) -> None:
-    counts = {"samples": export.counts.get("samples", 0), "written": written}
-    Export.objects.filter(pk=export.pk, ready=False).update(counts=counts)
 
 
 def _origin(filtered: FilteredSample, origins: Mapping[int, RowOrigin]) -> RowOrigin | None:

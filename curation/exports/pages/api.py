@@ -32,13 +32,14 @@ from curation.exports.pages.schemas import (
 from curation.exports.recipes.recipe import (
     Recipe,
     delete_recipe,
+    locked_recipe,
     read_recipe,
     recipe_named,
     resolve_recipe,
     save_recipe,
 )
 from curation.exports.retention import keep_export
-from curation.projects.access import Access, enter
+from curation.projects.access import enter
 from curation.projects.models import Scope
 from curation.projects.removal.api import DeletionOut, accepted
 from curation.runs.launch import launch
@@ -75,9 +76,8 @@ def patch_export(request: HttpRequest, response: HttpResponse, export_id: str, b
     """`archived` hides it from lists, `kept` keeps it from being deleted by `settings.export.keep_days`."""
     access, export = entered(request, export_id, Scope.EXPORT)
     with transaction.atomic():
-        export = (
-            Export.objects.select_for_update(of=("self", "run")).select_related("run__created_by").get(pk=export.pk)
-        )
+        rows = Export.objects.select_for_update(of=("self", "run")).select_related("run__created_by")
+        export = find(rows, str(export.pk), "export")
         seen_version(request, _version(export))
         if body.archived is not None:
             archive_row(access=access, row=export.run, label=f"export {export.pk}", archived=body.archived)
@@ -195,7 +195,7 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
     """Replace the recipe of the same name (200), or add one (201). A recipe that is not there matches no `If-Match`."""
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
-        before = _locked_recipe(access, body.name)
+        before = locked_recipe(access.project, body.name)
         seen_version(request, version_of(before and before.document), now=_shown(before))
         saved, created = save_recipe(access=access, name=body.name, recipe=read_recipe(body.recipe))
     set_etag(response, version_of(saved.document))
@@ -206,7 +206,7 @@ def post_recipe(request: HttpRequest, response: HttpResponse, slug: str, body: R
 def remove_recipe(request: HttpRequest, slug: str, name: str) -> Status[None]:
     access = enter(request, slug, Scope.EXPORT)
     with transaction.atomic():
-        before = _locked_recipe(access, name)
+        before = locked_recipe(access.project, name)
         seen_version(request, version_of(before and before.document), now=_shown(before))
         delete_recipe(access=access, name=name)
     return Status(204, None)
@@ -214,7 +214,3 @@ def remove_recipe(request: HttpRequest, slug: str, name: str) -> Status[None]:
 
 def _shown(saved: SavedRecipe | None) -> Json | None:
     return None if saved is None else RecipeOut.model_validate(saved).model_dump(mode="json")
-
-
-def _locked_recipe(access: Access, name: str) -> SavedRecipe | None:
-    return SavedRecipe.objects.select_for_update().filter(project=access.project, name=name).first()

@@ -127,8 +127,10 @@ class TokensOut(Schema):
 
 
 class ExportsComparisonOut(Out):
-    """Counts of rows by how they differ from the first export to the second, and the first 200 that do."""
+    """Counts of rows by how they differ from an earlier export to a later one or to today's data, and the first 200
+    that do. If a preview is not `exact`, of the samples that it checked."""
 
+    since: Id = Field(examples=["12"], description="The earlier export.")
     added: int = Field(examples=[12])
     removed: int = Field(examples=[1])
     changed: int = Field(examples=[3])
@@ -138,12 +140,6 @@ class ExportsComparisonOut(Out):
         validation_alias="by_reason", examples=[{"added": {"not_matched": 12}, "removed": {"rejected": 1}}]
     )
     rows: list[ChangedRowOut]
-
-
-class ChangesOut(ExportsComparisonOut):
-    """From an earlier export to today's data. If the preview is not `exact`, of the samples that it checked."""
-
-    since: Id = Field(examples=["12"], description="The export.")
 
 
 class HeldOutOut(Schema):
@@ -183,7 +179,7 @@ class ExportPreviewOut(Schema):
     sample_rows: list[RenderedRowOut] = Field(description="The first ten rows of each format.")
     contamination: ExportContaminationOut | None = Field(description="Null if the recipe names no held-out set.")
     contaminated: list[ContaminatedSampleOut] = Field(description="The first samples that contain a held-out row.")
-    changes: ChangesOut | None = Field(description="Null if the recipe was never exported.")
+    changes: ExportsComparisonOut | None = Field(description="Null if the recipe was never exported.")
     labels: dict[str, LabelBalanceOut] = Field(description="By format, of those whose rows have a label.")
     template: TemplateTrialOut | None = Field(description="Null without a chat template. A preview tries 2,000 rows.")
     balance: BalanceOut | None = Field(

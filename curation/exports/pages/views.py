@@ -2,6 +2,7 @@ from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -26,12 +27,13 @@ from curation.exports.pages.pages import export_page as page_of
 from curation.exports.pages.pages import preview_view
 from curation.exports.pages.preview import last_export, preview, refuse_told_by
 from curation.exports.pages.schemas import ExportList
-from curation.exports.recipes.recipe import Recipe, delete_recipe, save_recipe
+from curation.exports.recipes.recipe import Recipe, delete_recipe, locked_recipe, save_recipe
 from curation.exports.retention import keep_export
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.samples.blind import hides_any
+from curation.web.http.responses import version_of
 from curation.web.ids import find, id_number
 from curation.web.lists.pages import list_context
 from curation.web.problems import Invalid
@@ -55,8 +57,9 @@ def export_list(request: HttpRequest, access: Access) -> HttpResponse:
 def export_new(request: HttpRequest, access: Access) -> HttpResponse:
     """The form. A POST starts the export, or with the button `save` only saves the recipe."""
     if request.method == "GET":
-        form = RecipeForm(access.project, initial=_initial(request, access))
-        return _form_page(request, access, form)
+        saved = SavedRecipe.objects.filter(project=access.project, name=request.GET.get("recipe", "")).first()
+        form = RecipeForm(access.project, initial=_initial(request, access, saved))
+        return _form_page(request, access, form, seen=version_of(saved.document) if saved else "")
     form = RecipeForm(access.project, request.POST, request.FILES)
     recipe = form.recipe(to_export="save" not in request.POST)
     if recipe is None:
@@ -66,9 +69,18 @@ def export_new(request: HttpRequest, access: Access) -> HttpResponse:
         if not name or "/" in name or len(name) > 80:
             form.add_error(None, "Give the recipe a name of up to 80 characters, without a slash.")
             return _form_page(request, access, form, status=422)
-        save_recipe(access=access, name=name, recipe=recipe)
-        messages.success(request, f"Recipe {name} is saved.")
-        return redirect("export-list", access.project.slug)
+        with transaction.atomic():
+            before = locked_recipe(access.project, name)
+            is_seen = before is None or request.POST.get("seen") == version_of(before.document)
+            if before is None or is_seen or before.document == recipe.model_dump(mode="json"):
+                save_recipe(access=access, name=name, recipe=recipe)
+                messages.success(request, f"Recipe {name} is saved.")
+                return redirect("export-list", access.project.slug)
+        by = before.created_by or "A deleted user"
+        form.add_error(
+            None, f"{by} has saved another recipe {name} since you opened this form. Save again to replace it."
+        )
+        return _form_page(request, access, form, status=409, seen=version_of(before.document))
     with form.shows_problem():
         run = launch(project=access.project, kind="export", params={"recipe": recipe}, user=access.user)
         return redirect("export-page", access.project.slug, run.result["export"])
@@ -221,20 +233,23 @@ def recipe_delete(request: HttpRequest, access: Access, name: str) -> HttpRespon
     return redirect("export-list", access.project.slug)
 
 
-def _initial(request: HttpRequest, access: Access) -> dict[str, object]:
-    """Return initial values from a saved recipe (`recipe`), an earlier export (`from`) or a list's filter (`query`)."""
-    if name := request.GET.get("recipe"):
-        saved = SavedRecipe.objects.filter(project=access.project, name=name).first()
-        return {**initial_of(Recipe.model_validate(saved.document)), "name": name} if saved else {}
+def _initial(request: HttpRequest, access: Access, saved: SavedRecipe | None) -> dict[str, object]:
+    """Return initial values from a saved recipe, an earlier export (`from`) or a list's filter (`query`)."""
+    if saved:
+        return {**initial_of(Recipe.model_validate(saved.document)), "name": saved.name}
     if pk := request.GET.get("from"):
         export = find(Export.objects.of(access.project), pk, "export")
         return initial_of(Recipe.model_validate(export.recipe))
     return {"filter": QueryDict(request.GET["query"].lstrip("?"))} if "query" in request.GET else {}
 
 
-def _form_page(request: HttpRequest, access: Access, form: RecipeForm, *, status: int = 200) -> HttpResponse:
+def _form_page(
+    request: HttpRequest, access: Access, form: RecipeForm, *, status: int = 200, seen: str = ""
+) -> HttpResponse:
+    """`seen` is the version of the saved recipe that the form replaces."""
     context = {
         "form": form,
+        "seen": seen or request.POST.get("seen", ""),
         "name": request.POST.get("name", "") or request.GET.get("recipe", ""),
         "since": request.POST.get("since", "") or request.GET.get("from", ""),
         "preview_url": reverse("export-preview", args=[access.project.slug]),

@@ -258,6 +258,10 @@ def _once(values: list[str]) -> list[str]:
     return values
 
 
+def locked_recipe(project: Project, name: str) -> SavedRecipe | None:
+    return SavedRecipe.objects.select_for_update().filter(project=project, name=name).first()
+
+
 def save_recipe(*, access: Access, name: str, recipe: Recipe) -> tuple[SavedRecipe, bool]:
     """Save the recipe under its name, replacing an earlier one of that name. Return its row and whether it is new."""
     document = recipe.model_dump(mode="json")

@@ -1,6 +1,6 @@
 """REST: the addresses to which OpenTelemetry exporters send spans and log records (OTLP/HTTP)."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
@@ -10,7 +10,7 @@ from curation.imports.intake.otlp import JSON, LOGS, TRACES, Signal, answer_of, 
 from curation.imports.intake.spool import RECORDS, SPANS, keep_batch
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.web.schemas import Strict
+from curation.web.schemas import answer
 
 router = Router(tags=["imports"])
 
@@ -22,22 +22,16 @@ def _body(example: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-class PartialTraceSuccess(Schema):
-    """How many spans were rejected because they cannot be read, and why."""
-
-    rejected_spans: str = Field(alias="rejectedSpans", examples=["1"])
-    error_message: str = Field(alias="errorMessage", examples=["1 span cannot be read: it is no object."])
-
-
-class ExportTraceServiceResponse(Strict):
-    """OTLP's answer: empty if all spans were accepted."""
-
-    partial_success: PartialTraceSuccess | None = Field(None, alias="partialSuccess")
+def _response(name: str, partial: str, rejected: str) -> type[Schema]:
+    """Return OTLP's answer: empty if all spans or log records were accepted; else how many were rejected because they
+    cannot be read, and why."""
+    success = answer(partial, **{rejected: Annotated[str, Field(examples=["1"])], "errorMessage": str})
+    return answer(name, partialSuccess=(success | None, None))
 
 
 @router.post(
     "/projects/{slug}/otlp/v1/traces",
-    response=ExportTraceServiceResponse,
+    response=_response("ExportTraceServiceResponse", "PartialTraceSuccess", "rejectedSpans"),
     openapi_extra=_body({"resourceSpans": [{"scopeSpans": [{"spans": []}]}]}),
     summary="Send spans, as OpenTelemetry exporters do",
 )
@@ -51,22 +45,9 @@ def export_traces(request: HttpRequest, slug: str) -> HttpResponse:
     return _export(request, slug, TRACES)
 
 
-class PartialLogsSuccess(Schema):
-    """How many log records were rejected because they cannot be read, and why."""
-
-    rejected_log_records: str = Field(alias="rejectedLogRecords", examples=["1"])
-    error_message: str = Field(alias="errorMessage", examples=["1 log record cannot be read: it is no object."])
-
-
-class ExportLogsServiceResponse(Strict):
-    """OTLP's answer: empty if all log records were accepted."""
-
-    partial_success: PartialLogsSuccess | None = Field(None, alias="partialSuccess")
-
-
 @router.post(
     "/projects/{slug}/otlp/v1/logs",
-    response=ExportLogsServiceResponse,
+    response=_response("ExportLogsServiceResponse", "PartialLogsSuccess", "rejectedLogRecords"),
     openapi_extra=_body({"resourceLogs": [{"scopeLogs": [{"logRecords": []}]}]}),
     summary="Send log records, as OpenTelemetry exporters do",
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from curation.imports.layouts.session import AgentSession
+from curation.imports.sources.rows import BadRow, Fault, SourceRow
 
 IGNORED = "ignored"
 NO_PLACE = "ignored: only a trajectory has a place for it"
@@ -51,6 +52,17 @@ class Account:
         for name, becomes in read.items():
             _, dot, ending = name.rpartition("/")[2].rpartition(".")
             self.count(f"(files) *.{ending.lower()}" if dot and ending.isalnum() else "(files)", becomes)
+
+    def count_source(self, row: SourceRow | BadRow) -> None:
+        """Count the files that were read since the row before, and the faults of the row's text."""
+        if row.read:
+            self.count_files(row.read)
+        if isinstance(row, SourceRow) and row.faults:
+            self.count_faults(row.faults)
+
+    def count_faults(self, faults: Iterable[Fault]) -> None:
+        for field, becomes in dict.fromkeys(faults):
+            self.count(field, becomes)
 
     def replace(self, other: "Account") -> None:
         """Count the fields of `other` as it does, and no longer as before."""

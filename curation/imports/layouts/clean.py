@@ -55,7 +55,9 @@ def _clean(value: Any, path: str, replaced: dict[str, None], depth: int) -> Any:
     if isinstance(value, dict):
         prefix = f"{path}." if path else ""
         return {
-            _clean(name, path, replaced, depth): _clean(inner, f"{prefix}{name}", replaced, depth + 1)
+            _clean(name, path or "(names of fields)", replaced, depth): _clean(
+                inner, f"{prefix}{name}", replaced, depth + 1
+            )
             for name, inner in value.items()
         }
     if isinstance(value, list):

@@ -9,8 +9,8 @@ import orjson
 
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
-from curation.imports.sources.rows import RowRefused, SourcePosition
-from curation.imports.sources.text_rows import read_loosely
+from curation.imports.sources.rows import Fault, RowRefused, SourcePosition
+from curation.imports.sources.text_rows import json_faults, read_loosely
 from curation.web.text.storable import parse_inner
 
 MB = 1024 * 1024
@@ -20,7 +20,8 @@ MB = 1024 * 1024
 class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
     is one, and is read from `after` on. `became` has the layout of each file. `open` gets the whole name, and no
-    more than `longest` bytes of a file are read. `unreadable` has the reason for each line that is no JSON object.
+    more than `longest` bytes of a file are read. `unreadable` has the reason for each line that is no JSON object,
+    `faults` what files have and their values do not.
     """
 
     root: str
@@ -32,6 +33,7 @@ class Files:
     became: dict[str, str] = field(default_factory=dict)
     replaced: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
 
     def bytes(self, name: str, becomes: str) -> bytes | None:
         """Return the content, or None if there is no such file. Raises `RowRefused` for one that is too long."""
@@ -51,10 +53,14 @@ class Files:
     def json(self, name: str, becomes: str) -> Any:
         """Return the value, or None if there is no such file. Raises `RowRefused` for one that is not JSON."""
         content = self.bytes(name, becomes)
+        if content is None:
+            return None
         try:
-            return None if content is None else _parsed(content)
+            value, faults = _parsed(content)
         except ValueError as error:
             raise RowRefused(f"{self.root}{name} is not JSON: {error}") from None
+        self.faults.extend(faults)
+        return value
 
     def object(self, name: str, becomes: str) -> Json | None:
         """Return the object, or None if there is no such file. Raises `RowRefused` for another value.
@@ -72,13 +78,14 @@ class Files:
         return found
 
 
-def _parsed(content: bytes) -> Any:
-    """Return the value in JSON, read loosely where that is needed."""
+def _parsed(content: bytes) -> tuple[Any, Sequence[Fault]]:
+    """Return the value in JSON, read loosely where that is needed, and the faults of the text."""
     try:
-        return parse_inner(content)
+        value = parse_inner(content)
+        return value, json_faults(content, value)
     except orjson.JSONDecodeError:
         try:
-            return read_loosely(content)
+            return read_loosely(content), json_faults(content, None)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
 

@@ -34,6 +34,7 @@ from curation.imports.layouts.assistants import (
     claude_code,
     cline,
     codex,
+    event_streams,
     goose,
     pi,
 )
@@ -209,8 +210,12 @@ class DocumentFolder:
         if not samples:
             yield Document(files.root or start, refused="The Inspect log has no samples.")
         for name in samples:
-            sample = files.json(name, GroupKind.INSPECT)
-            yield self._read(files.root + name, inspect_log.read, sample, header)
+            try:
+                sample = files.json(name, GroupKind.INSPECT)
+            except RowRefused as refused:
+                yield Document(files.root + name, refused=str(refused))
+            else:
+                yield self._read(files.root + name, inspect_log.read, sample, header)
 
     def _file(self, files: Files) -> Iterator[Document]:
         if self._is_report(files):
@@ -255,6 +260,12 @@ class DocumentFolder:
         elif head and chat_logs.is_gemini_head(head[0]):
             lines = self._whole(files, files.main, chat_logs.GEMINI)
             yield self._document(name, chat_logs.gemini_session(lines))
+        elif any(map(event_streams.is_of_gemini, head)):
+            lines = self._session_lines(files, files.main, chat_logs.GEMINI)
+            yield self._read(name, chat_logs.read_gemini, event_streams.gemini_document(lines))
+        elif head and event_streams.is_of_opencode(head[0]):
+            lines = self._session_lines(files, files.main, chat_logs.OPENCODE)
+            yield self._read(name, chat_logs.read_opencode, event_streams.opencode_document(lines))
         elif head and pi.is_head(head[0]):
             yield self._read(name, pi.read, self._session_lines(files, files.main, pi.NAME))
         elif len(head) > 1 and all(map(_is_message, head[1:])):
@@ -307,12 +318,12 @@ class DocumentFolder:
         name = files.root + files.main
         if file.seek(0, os.SEEK_END) <= self.longest:
             lines = split_lines(file, START, self.longest)
-            yield self._read(name, traces.read_rows, _values(lines, files.main, files.unreadable))
+            yield self._read(name, traces.read_rows, _values(lines, files.main, files))
             return
         places: dict[str, list[SourcePosition]] = {}
         before = START
         for raw in split_lines(file, START, self.longest):
-            for row in _values([raw], files.main, files.unreadable):
+            for row in _values([raw], files.main, files):
                 places.setdefault(traces.trace_of(row), []).append(before)
             before = raw.after
         for trace, of_trace in places.items():
@@ -382,7 +393,10 @@ class DocumentFolder:
             if isinstance(row, BadRow):
                 yield Document(place, refused=row.reason, after=row.after)
             else:
-                yield replace(self._document(place, row.value, replace(row, file=name)), after=row.after)
+                document = self._document(place, row.value, replace(row, file=name))
+                if document.reading:
+                    document.reading.account.count_faults(row.faults)
+                yield replace(document, after=row.after)
 
     def _document(self, name: str, value: Json, row: SourceRow | None = None, **options: Any) -> Document:
         layout = recognise(value)
@@ -481,11 +495,12 @@ def _decoded(raws: Iterable[Raw]) -> Iterator[SourceRow | BadRow]:
     return (decode(raw) for raw in raws if raw.text or raw.refusal)
 
 
-def _values(raws: Iterable[Raw], name: str = "", unreadable: list[str] | None = None) -> list[Json]:
-    """Return the values of lines, and add the reason for each other one to `unreadable`."""
+def _values(raws: Iterable[Raw], name: str = "", files: Files | None = None) -> list[Json]:
+    """Return the values of lines, and tell `files` of the other lines and of what values do not have."""
     found = list(_decoded(raws))
-    if unreadable is not None:
-        unreadable += [f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow)]
+    if files is not None:
+        files.unreadable.extend(f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow))
+        files.faults.extend(fault for row in found if isinstance(row, SourceRow) for fault in row.faults)
     return [row.value for row in found if isinstance(row, SourceRow)]
 
 
@@ -498,12 +513,15 @@ def _all_values(raws: Iterable[Raw], name: str, files: Files) -> list[Json]:
         if size > files.longest:
             raise RowRefused(f"{files.root}{name} is one document of more than {files.longest // MB} MB")
         kept.append(raw)
-    return _values(kept, name, files.unreadable)
+    return _values(kept, name, files)
 
 
 def _with_faults(document: Document, files: Files) -> Document:
-    """Return the document with the faults of its files in its account: characters and lines."""
+    """Return the document with the faults of its files in its account: characters, lines and keys."""
+    if document.row and files.faults:
+        document = replace(document, row=replace(document.row, faults=[*document.row.faults, *files.faults]))
     if document.reading:
+        document.reading.account.count_faults(files.faults)
         for path in files.replaced:
             document.reading.account.count(path, REPLACED)
         if files.unreadable:
@@ -512,6 +530,7 @@ def _with_faults(document: Document, files: Files) -> Document:
             document = replace(document, reading=replace(document.reading, unreadable=unreadable))
     files.replaced.clear()
     files.unreadable.clear()
+    files.faults.clear()
     return document
 
 

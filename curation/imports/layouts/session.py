@@ -17,6 +17,7 @@ Json = dict[str, Any]
 Step = Json
 # Numbers of a usage, by the columns that store them.
 _MOST_TOKENS, _MOST_OTHERS = 10**9, 10**8
+_FIGURES = ("input_tokens", "output_tokens", "cached_tokens", "cost_usd", "seconds")
 MOST_ATTEMPTS = 2**15 - 1
 Side = Literal["chosen", "rejected", "king", "challenger", "source"]
 
@@ -90,26 +91,38 @@ class VerifierResult:
 
 @dataclass(frozen=True, slots=True)
 class SessionUsage:
-    """The usage of a run: tokens, US dollars, seconds. None means unknown. Raises `RowRefused` for other values than
-    numbers, and for numbers that no run has."""
+    """The usage of a run: tokens, US dollars, seconds. None means unknown. `dropped` names the figures of the source
+    that no run has, such as a cost of -1, by which programs mean an unknown one."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    dropped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, value in self.known().items():
-            most = _MOST_TOKENS if name.endswith("tokens") else _MOST_OTHERS
-            # Clocks may run backwards.
-            least = -most if name == "seconds" else 0
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-                raise RowRefused(f"{name} of the usage is {str(value)[:60]}, not a number from {least:,} to {most:,}")
+        dropped = [name for name, value in self.known().items() if not is_figure(name, value)]
+        for name in dropped:
+            object.__setattr__(self, name, None)
+        if dropped:
+            object.__setattr__(self, "dropped", (*self.dropped, *dropped))
 
     def known(self) -> Json:
         # `asdict` copies what it finds, and took a fifth of the time of an import of small turns.
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        return {name: value for name in _FIGURES if (value := getattr(self, name)) is not None}
+
+    def over(self, other: "SessionUsage") -> "SessionUsage":
+        """Return the usage, and where it has no figure, that of another one."""
+        return SessionUsage(**other.known() | self.known(), dropped=(*other.dropped, *self.dropped))
+
+
+def is_figure(name: str, value: object) -> bool:
+    """Whether a run may have such tokens, dollars or seconds."""
+    most = _MOST_TOKENS if name.endswith("tokens") else _MOST_OTHERS
+    # Clocks may run backwards.
+    least = -most if name == "seconds" else 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 # Most rows of data say nothing of these.

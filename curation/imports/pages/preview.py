@@ -136,7 +136,7 @@ def _look(
     outcomes: dict[str, None] = {}
     units = shown_rows = 0
     for row in rows:
-        account.count_files(row.read)
+        account.count_source(row)
         try:
             if isinstance(row, BadRow):
                 raise RowRefused(row.reason)

@@ -13,7 +13,8 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -81,7 +82,7 @@ _TAR, _TAR_AT = b"ustar", 257
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
     """`open` gets one of the names and returns a seekable file, `mode` returns its permissions. Links and special files
-    are `left_out`. `damage` says why a file that is packed ends early, if it does."""
+    are `left_out`. `damage` says what of an archive or a packed file is not read, if anything."""
 
     format: str
     names: Sequence[str]
@@ -129,7 +130,21 @@ def zip_files(file: BinaryIO, *, longest: int, most: int) -> SourceFiles:
         except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed in a way that Python does not know
             raise RowRefused(f"{name}: {error}") from None
 
-    return SourceFiles("ZIP archive", list(entries), opened, lambda name: entries[name].external_attr >> 16, links)
+    return SourceFiles(
+        "ZIP archive",
+        list(entries),
+        opened,
+        lambda name: entries[name].external_attr >> 16,
+        links,
+        _several(one.filename for one in found),
+    )
+
+
+def _several(names: Iterable[str]) -> str:
+    """Return the files of an archive that are not read because a later one has their name, or an empty text."""
+    later = sorted(name for name, number in Counter(names).items() if number > 1)
+    named = ", ".join(later[:5])
+    return f"the archive has several files of one name, of which only the last is read: {named}"[:500] if later else ""
 
 
 def is_tar(file: BinaryIO) -> bool:
@@ -144,6 +159,7 @@ def tar_files(file: BinaryIO) -> SourceFiles:
     file.seek(0)
     entries: dict[str, tarfile.TarInfo] = {}
     left_out: list[str] = []
+    names: list[str] = []
     try:
         archive = tarfile.open(fileobj=file, mode="r:")  # noqa: SIM115 - open as long as the source
         for number, one in enumerate(archive):
@@ -151,7 +167,8 @@ def tar_files(file: BinaryIO) -> SourceFiles:
                 raise SourceError(f"The tar archive has more than {MOST_FILES:,} files. Send JSON lines instead.")
             if one.isreg():
                 limit.add(one.size)
-                entries[one.name.removeprefix("./")] = one
+                names.append(one.name.removeprefix("./"))
+                entries[names[-1]] = one
             elif not one.isdir():
                 left_out.append(one.name.removeprefix("./"))
     except tarfile.TarError as error:
@@ -162,6 +179,7 @@ def tar_files(file: BinaryIO) -> SourceFiles:
         lambda name: cast(BinaryIO, archive.extractfile(entries[name])),
         lambda name: entries[name].mode,
         left_out,
+        _several(names),
     )
 
 

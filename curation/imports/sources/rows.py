@@ -1,8 +1,11 @@
 """Rows of a source, and the position after each where reading continues."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
+
+# A field of an account, and what becomes of it.
+Fault = tuple[str, str]
 
 
 class RowRefused(Exception):
@@ -24,13 +27,15 @@ class SourcePosition(NamedTuple):
 @dataclass(slots=True)
 class SourceRow:
     """`offset` counts from 0: line number − 1, index in the array, row number in Parquet. `file` is its name in an
-    archive. `read` are the other files that were read or ignored since the row before, with what became of each."""
+    archive. `read` are the other files that were read or ignored since the row before, with what became of each.
+    `faults` are those of its text, as fields of an account with what became of them."""
 
     offset: int
     value: dict[str, object]
     after: SourcePosition
     file: str = ""
     read: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    faults: Sequence[Fault] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

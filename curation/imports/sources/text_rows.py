@@ -3,19 +3,22 @@
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from curation.imports.sources.rows import BadRow, SourcePosition, SourceRow, too_long
-from curation.web.text.storable import MOST_VALUES, has_many_values
+from curation.imports.sources.rows import BadRow, Fault, SourcePosition, SourceRow, too_long
+from curation.web.text.storable import MOST_VALUES, has_many_values, storable
 
 BOM = b"\xef\xbb\xbf"
 # `count` remembers the position of every so many rows, so that `window` can start near its first row.
 REMEMBERED_EVERY = 256
 # A message has one of these.
 _SPEAKER = {"role", "from"}
+_NOT_FINITE: Fault = ("(numbers that are not finite)", "null")
+_LONGEST_KEY = 100
 
 
 class Raw(NamedTuple):
@@ -106,17 +109,18 @@ def decode(raw: Raw) -> SourceRow | BadRow:
     if has_many_values(raw.text):
         return BadRow(raw.offset, f"more than {MOST_VALUES:,} values (the limit for one row)", raw.after)
     try:
-        value = orjson.loads(raw.text)
+        value = strict = orjson.loads(raw.text)
     except orjson.JSONDecodeError as error:
         try:
-            value = read_loosely(raw.text)
+            value, strict = read_loosely(raw.text), None
         except (ValueError, RecursionError):
             return BadRow(raw.offset, _why_not_json(raw.text, error), raw.after)
+    faults = json_faults(raw.text, strict)
     if isinstance(value, list) and value and all(isinstance(one, dict) and one.keys() & _SPEAKER for one in value):
         value = {"messages": value}  # a conversation without other columns
     if not isinstance(value, dict):
         return BadRow(raw.offset, f"not an object but {_kind_of(value)}", raw.after)
-    return SourceRow(raw.offset, value, raw.after)
+    return SourceRow(raw.offset, value, raw.after, faults=faults)
 
 
 def read_loosely(text: bytes) -> Any:
@@ -142,3 +146,35 @@ def _why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
 
 def _kind_of(value: object) -> str:
     return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def json_faults(text: bytes, value: object) -> tuple[Fault, ...]:
+    """Return the faults that a parser of JSON drops without an error: of a key that an object has twice all values but
+    the last, and numbers that are not finite. `value` is the result of a strict parser, or None if that refuses it.
+
+    A value without such keys has as many colons as its text, which is quickly seen.
+    """
+    try:
+        if text.count(b":") == orjson.dumps(value).count(b":"):
+            return ()
+    except orjson.JSONEncodeError:  # deep nesting
+        pass
+    found: dict[Fault, None] = {}
+
+    def note_pairs(pairs: list[tuple[str, object]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            twice = (storable(name)[:_LONGEST_KEY] for name, count in counts.items() if count > 1)
+            found.update(((f"(twice in an object) {name}", "ignored but for the last value"), None) for name in twice)
+
+    def note_number(number: str) -> None:
+        if not math.isfinite(float(number)):
+            found[_NOT_FINITE] = None
+
+    try:
+        json.loads(
+            text, object_pairs_hook=note_pairs, parse_int=str, parse_float=note_number, parse_constant=note_number
+        )
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(found)

@@ -15,13 +15,13 @@ from curation.llm.client.errors import Misconfigured, TimedOut, Transient, Unrea
 from curation.llm.client.pace import (
     FIRST_PROBE,
     SILENT_AFTER,
-    BeginOutage,
     Outage,
     RequestSlots,
     ReturnSlots,
-    TakeProbe,
+    begin_outage,
     correct,
     reserve,
+    take_probe,
 )
 from curation.llm.models import EndpointPace
 
@@ -232,7 +232,7 @@ class EndpointLimiter:
 
     async def begin_outage(self, failure: Transient) -> None:
         """The endpoint is down: pause it for all workers, or move the next try if it is paused."""
-        begin = BeginOutage(self.target.endpoint_id, str(failure), failure.retry_after or 0.0)
+        begin = partial(begin_outage, self.target.endpoint_id, str(failure), failure.retry_after or 0.0)
         self._set_outage(await self._commit(begin, rank=self.target.endpoint_id))
 
     async def end_outage(self) -> None:
@@ -247,7 +247,8 @@ class EndpointLimiter:
         if outage is None or time.time() < outage.probe_at:
             return False
         self.outage = replace(outage, probe_at=time.time() + FIRST_PROBE)
-        may_call, found = await self._commit(TakeProbe(self.target.endpoint_id), rank=self.target.endpoint_id)
+        take = partial(take_probe, self.target.endpoint_id)
+        may_call, found = await self._commit(take, rank=self.target.endpoint_id)
         self._set_outage(found)
         return may_call and found is not None
 

@@ -15,7 +15,7 @@ from django.db.models import Q
 
 from curation.llm.client.completion import EndpointTarget
 from curation.llm.models import Endpoint, EndpointPace, EndpointShare
-from curation.web.database.clock import database_seconds
+from curation.web.database.queries import database_seconds
 
 SILENT_AFTER = 10.0
 BURST_SECONDS = 2.0
@@ -106,47 +106,35 @@ class RequestSlots:
         return PaceShare(slots, pace.cooldown_until + ahead, _outage_of(pace, ahead=ahead))
 
 
-@dataclass(frozen=True, slots=True)
-class BeginOutage:
+def begin_outage(endpoint_id: int, reason: str, retry_after: float = 0.0) -> Outage | None:
     """Pause an endpoint that is down, for all workers; return its outage, or None if the endpoint was deleted.
 
     A failure during an outage moves the next try: by its share of the time, or as long as the endpoint asked for.
     """
-
-    endpoint_id: int
-    reason: str
-    retry_after: float = 0.0
-
-    def __call__(self) -> Outage | None:
-        with transaction.atomic():
-            pace = _locked_paces([self.endpoint_id]).get(self.endpoint_id)
-            if pace is None:
-                return None
-            now = database_seconds()
-            if not pace.down_since:
-                pace.down_since, pace.down_reason, pace.probe_at = now, self.reason[:1000], 0.0
-            pace.probe_at = max(pace.probe_at, now + max(probe_pause(now - pace.down_since), self.retry_after))
-            pace.save(update_fields=["down_since", "down_reason", "probe_at"])
-            return _outage_of(pace, ahead=time.time() - now)
+    with transaction.atomic():
+        pace = _locked_paces([endpoint_id]).get(endpoint_id)
+        if pace is None:
+            return None
+        now = database_seconds()
+        if not pace.down_since:
+            pace.down_since, pace.down_reason, pace.probe_at = now, reason[:1000], 0.0
+        pace.probe_at = max(pace.probe_at, now + max(probe_pause(now - pace.down_since), retry_after))
+        pace.save(update_fields=["down_since", "down_reason", "probe_at"])
+        return _outage_of(pace, ahead=time.time() - now)
 
 
-@dataclass(frozen=True, slots=True)
-class TakeProbe:
+def take_probe(endpoint_id: int) -> tuple[bool, Outage | None]:
     """Return whether this worker may call the endpoint, because it is up or the next try is due, and its outage."""
-
-    endpoint_id: int
-
-    def __call__(self) -> tuple[bool, Outage | None]:
-        with transaction.atomic():
-            pace = _locked_paces([self.endpoint_id]).get(self.endpoint_id)
-            if pace is None or not pace.down_since:
-                return True, None
-            now = database_seconds()
-            is_due = now >= pace.probe_at
-            if is_due:
-                pace.probe_at = now + probe_pause(now - pace.down_since)
-                pace.save(update_fields=["probe_at"])
-            return is_due, _outage_of(pace, ahead=time.time() - now)
+    with transaction.atomic():
+        pace = _locked_paces([endpoint_id]).get(endpoint_id)
+        if pace is None or not pace.down_since:
+            return True, None
+        now = database_seconds()
+        is_due = now >= pace.probe_at
+        if is_due:
+            pace.probe_at = now + probe_pause(now - pace.down_since)
+            pace.save(update_fields=["probe_at"])
+        return is_due, _outage_of(pace, ahead=time.time() - now)
 
 
 def _outage_of(pace: EndpointPace, *, ahead: float) -> Outage | None:

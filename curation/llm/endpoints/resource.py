@@ -1,6 +1,6 @@
 """Model endpoints as a resource. Admins only: an endpoint decides where the server's keys are sent.
 
-*test* and *served* launch runs and are in `curation.runs.endpoint_check.api`.
+*test* and *served* launch runs and are in `curation.runs.endpoint_check.views`.
 """
 
 from decimal import Decimal

@@ -2,7 +2,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, ClassVar
 
-from ninja import Schema
 from pydantic import Field, JsonValue, PlainSerializer
 
 from curation.web.lists.filters import ListParams
@@ -75,7 +74,3 @@ class EndpointOut(EndpointIn, Out):
     outage: OutageOut | None = Field(description="Why workers send it no calls; null while it is up.")
     version: int = Field(examples=[1], description="The `ETag`; send it as `If-Match` with a change.")
     created_at: datetime = Field(examples=["2026-01-31T09:30:00Z"])
-
-
-class ServedOut(Schema):
-    data: list[str] = Field(examples=[["qwen2.5-coder-32b"]])

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from curation.llm.scripted.answers import challenger_answer, cli_answer, king_answer
-from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, rambling
-from curation.llm.scripted.leak_reader import is_reading, read_leaks
+from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, is_reading, rambling, read_leaks
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 from curation.llm.scripted.teacher import teacher_reply
 from judging.messages import content_of

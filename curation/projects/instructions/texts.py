@@ -13,12 +13,15 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
+from pydantic import Field
 
 from curation.projects.access import Access
 from curation.projects.models import InstructionsOverride, Project, Scope
 from curation.projects.settings.data import Data
 from curation.web.problems import Conflict, Invalid, NotFound, Stale
+from curation.web.schemas import out
 from curation.web.text.figures import counted
+from judging.panel.rubric import Dimension, read_rubric
 
 MAX_CHARACTERS = 100_000
 
@@ -42,16 +45,16 @@ class Shipped:
         return shipped_text(next((path for path in own if path.exists()), self.path))
 
 
-@dataclass(frozen=True, slots=True)
+@out
 class Instructions:
     """The text in force. `version` is 0 until a project writes its own; `sha256` is of the UTF-8 text."""
 
-    name: str
-    title: str
-    text: str
-    sha256: str
-    overridden: bool
-    version: int
+    name: str = Field(examples=["judge"])
+    title: str = Field(examples=["Judge"])
+    text: str = Field()
+    sha256: str = Field()
+    overridden: bool = Field()
+    version: int = Field(examples=[0])
 
 
 _shipped: dict[str, Shipped] = {}
@@ -96,6 +99,11 @@ def instructions_for(
         text = known.text(data or project.settings.data)
         return Instructions(name, known.title, text, digest(text), False, found.version if found else 0)
     return Instructions(name, known.title, found.text, found.sha256, True, found.version)
+
+
+def rubric_of(project: Project) -> tuple[Dimension, ...]:
+    """Return the rubric in force: judges and people use the same."""
+    return read_rubric(instructions_for(project, "rubric").text)
 
 
 def versions_in_force(project: Project) -> dict[str, int]:

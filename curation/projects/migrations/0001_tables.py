@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='preferences', serialize=False, to=settings.AUTH_USER_MODEL)),
                 ('keys', models.JSONField(default=dict, help_text='Keys that differ from the defaults, by action.')),
-                ('tables', models.JSONField(default=dict, help_text='Layouts (`curation.web.lists.tables`) by the noun of the rows.')),
+                ('tables', models.JSONField(default=dict, help_text='Layouts (`TableLayout`) by the noun of the rows.')),
                 ('density', models.CharField(default='normal', max_length=10)),
             ],
         ),

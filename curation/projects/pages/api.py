@@ -14,8 +14,8 @@ from curation.projects.instructions.texts import (
     override_instructions,
     registered,
 )
-from curation.projects.invitations.api import router as invitation_router
-from curation.projects.members.resource import router as member_router
+from curation.projects.invitations.views import router as invitation_router
+from curation.projects.members.views import router as member_router
 from curation.projects.models import AuditEntry, InstructionsOverride, Project, Scope
 from curation.projects.pages import schemas as s
 from curation.projects.pages.audit_file import audit_file
@@ -24,11 +24,12 @@ from curation.projects.removal.api import router as removal_router
 from curation.projects.removal.change import archive_project, delete_project
 from curation.projects.service_accounts import router as service_router
 from curation.projects.settings.change import change_project, create_project
-from curation.projects.settings.dependents import preview_change
-from curation.projects.tokens.api import router as token_router
+from curation.projects.settings.dependents import MoveOut, preview_change
+from curation.projects.settings.patch import ChangeOut
+from curation.projects.tokens.views import router as token_router
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.problems import NotAllowed
-from curation.web.schemas import Page
+from curation.web.schemas import Page, answer
 
 router = Router(tags=["projects"])
 router.add_router("", token_router)
@@ -41,8 +42,7 @@ router.add_router("", service_router)
 @router.get("/projects", response=Page[s.ProjectOut], summary="Projects that you are a member of")
 def list_projects(request: HttpRequest, params: Query[s.ProjectList]) -> dict[str, object]:
     principal = principal_of(request)
-    if Scope.READ not in principal.scopes:
-        raise NotAllowed("This needs the scope `read`.")
+    principal.require(Scope.READ)
     rows = Project.objects.visible_to(principal.user)
     return params.page(rows.archived(params.archived)).response()
 
@@ -82,12 +82,17 @@ def patch_project(request: HttpRequest, response: HttpResponse, slug: str, body:
     return s.ProjectOut.alone(project)
 
 
-@router.post("/projects/{slug}/settings/preview", response=s.SettingsPreviewOut, summary="Preview a change of settings")
+@router.post(
+    "/projects/{slug}/settings/preview",
+    response=answer("SettingsPreviewOut", changes=list[ChangeOut], moves=list[MoveOut], version=int),
+    summary="Preview a change of settings",
+)
 def preview_settings(request: HttpRequest, slug: str, body: s.SettingsIn) -> dict[str, object]:
-    """Nothing is written: `PATCH /projects/{slug}` with the same settings saves them and moves the samples."""
+    """Nothing is written: `PATCH /projects/{slug}` with the same settings saves them and moves the samples. `version`
+    is the project's; send it as `If-Match` with the change."""
     project = enter(request, slug, Scope.ADMIN).project
-    found = preview_change(project, body.settings)
-    return {"changes": found.changes, "moves": found.moves, "version": project.version}
+    changes, moves = preview_change(project, body.settings)
+    return {"changes": changes, "moves": moves, "version": project.version}
 
 
 @router.delete("/projects/{slug}", response={202: DeletionOut}, summary="Delete a project with everything in it")
@@ -118,7 +123,7 @@ def export_audit(request: HttpRequest, slug: str, params: Query[s.AuditExport]) 
     return audit_file(params.narrow(AuditEntry.objects.of(project)), params.format, name=project.slug)
 
 
-@router.get("/projects/{slug}/instructions", response=list[s.InstructionsOut], summary="Instructions to models")
+@router.get("/projects/{slug}/instructions", response=list[Instructions], summary="Instructions to models")
 def list_instructions(request: HttpRequest, slug: str) -> list[Instructions]:
     project = enter(request, slug, Scope.READ).project
     return [instructions_for(project, known.name) for known in registered()]
@@ -126,7 +131,7 @@ def list_instructions(request: HttpRequest, slug: str) -> list[Instructions]:
 
 @router.put(
     "/projects/{slug}/instructions/{name}",
-    response=s.InstructionsOut,
+    response=Instructions,
     summary="Write a project's own version, or return to the shipped text",
 )
 def put_instructions(request: HttpRequest, slug: str, name: str, body: s.InstructionsIn) -> Instructions:

@@ -1,24 +1,21 @@
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ninja import Schema
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from curation.projects.models import Project, Role, Scope
 from curation.projects.settings.dependents import MissingOut, missing_names
-from curation.projects.settings.patch import ChangeOut
 from curation.projects.tokens.issue import MAX_DAYS
-from curation.web.lists.filters import ListParams, Moment, RequestQuery, Words, named_list
+from curation.web.lists.filters import ArchivableList, ListParams, Moment, RequestQuery, Words, named_list
 from curation.web.schemas import Id, Out, Strict, Username
 
 STAMP = "2026-01-31T09:30:00Z"
 
 
-class ProjectList(ListParams):
-    sorts: ClassVar = ("slug", "-id", "id")
-
-    archived: bool = Field(False, description="True lists the archived projects instead.")
+class ProjectList(ArchivableList):
+    sorts = ("slug", "-id", "id")
 
 
 class ProjectIn(Strict):
@@ -93,14 +90,6 @@ class TokenOut(Schema):
     created_at: datetime = Field(examples=[STAMP])
 
 
-class MeOut(Schema):
-    username: str = Field(examples=["ada"])
-    scopes: list[str] = Field(
-        examples=[["export", "read"]], description="What the credential allows; the role in a project may allow less."
-    )
-    token: TokenOut | None = Field(description="Null for a signed-in browser.")
-
-
 class NewTokenOut(TokenOut):
     token: str | None = Field(
         examples=["wn_…"], description="The secret, shown once; null in the response to a repeated `Idempotency-Key`."
@@ -146,15 +135,6 @@ class InstructionsIn(Strict):
     version: int = Field(examples=[0], description="The version that you read.")
 
 
-class InstructionsOut(Schema):
-    name: str = Field(examples=["judge"])
-    title: str = Field(examples=["Judge"])
-    text: str
-    sha256: str
-    overridden: bool
-    version: int = Field(examples=[0])
-
-
 class InstructionsVersionOut(Schema):
     version: int
     shipped: bool
@@ -165,22 +145,3 @@ class InstructionsVersionOut(Schema):
 
 class SettingsIn(Strict):
     settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 85.0}}])
-
-
-Address = Annotated[str, BeforeValidator(lambda shown: shown[1])]
-
-
-class MoveOut(Out):
-    """Samples that would go from one bucket to another. An empty bucket: no score by the panel that counts."""
-
-    before: str = Field(examples=["final"])
-    after: str = Field(examples=["refined"])
-    samples: int = Field(examples=[12])
-    decided: int = Field(examples=[3], description="How many of them people have decided; decisions stay.")
-    examples: list[Address] = Field(examples=[["/p/shell-agents/samples/4711/"]])
-
-
-class SettingsPreviewOut(Schema):
-    changes: list[ChangeOut]
-    moves: list[MoveOut]
-    version: int = Field(description="The project's; send it as `If-Match` with the change.")

@@ -104,7 +104,8 @@ def settings_rules(request: HttpRequest, access: Access) -> HttpResponse:
         if form.is_valid():
             with form.shows_problem():
                 patch = form.patch()
-                if (preview := preview_change(project, patch)).moves:
+                preview = preview_change(project, patch)
+                if preview[1]:
                     return _preview(request, access, preview, patch, form.cleaned_data["version"])
                 return _save_settings(request, access, patch, form.cleaned_data["version"])
     context = settings_context(access, "rules", f"/api/v1/projects/{project.slug}")
@@ -159,12 +160,8 @@ def _preview(
     unknown: Sequence[str] = (),
 ) -> HttpResponse:
     context = settings_context(access, "rules", f"/api/v1/projects/{access.project.slug}/settings/preview")
-    context |= {
-        "changes": preview.changes,
-        "moves": preview.moves,
-        "patch": orjson.dumps(patch).decode(),
-        "version": version,
-    }
+    changes, moves = preview
+    context |= {"changes": changes, "moves": moves, "patch": orjson.dumps(patch).decode(), "version": version}
     return render(request, "projects/settings/change.html", {**context, "toml": toml, "unknown": unknown})
 
 

@@ -3,14 +3,37 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from pydantic import Field
 
 from curation.projects.models import AuditEntry, Preferences
-from curation.web.database.prepared import Prepared
-from curation.web.lists.tables import Density, TableLayout
+from curation.web.database.queries import Prepared
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import Strict
+
+Density = Literal["compact", "normal", "roomy"]
+ColumnName = Annotated[str, Field(min_length=1, max_length=60)]
+Width = Annotated[int, Field(ge=40, le=1200, description="CSS pixels.")]
+
+
+# How a person wants a list's table, which `static/js/tables.js` applies. It names a table by its `data-rows`, a column
+# by the text of its heading.
+class TableLayout(Strict):
+    """Columns that are in neither list are shown where there is room for them."""
+
+    hidden: list[ColumnName] = Field(default=[], max_length=40)
+    shown: list[ColumnName] = Field(default=[], max_length=40, description="Shown also on a narrow screen.")
+    order: list[ColumnName] = Field(default=[], max_length=40, description="These first, the others after them.")
+    pinned: list[ColumnName] = Field(default=[], max_length=40, description="Stay in view when the table is scrolled.")
+    widths: dict[ColumnName, Width] = Field(default={}, max_length=40)
+
+
+TableName = Annotated[
+    str, Field(pattern=r"^[a-z]{1,30}$", description="The noun of the list's rows, such as `sample`.")
+]
 
 PRINTED = {"arrowleft": "←", "arrowright": "→", "arrowup": "↑", "arrowdown": "↓"}
 # Keys that keys.js handles itself, and keys that move the focus or scroll.

@@ -1,18 +1,30 @@
-"""The page of a person's own keys."""
+"""The page of a person's own keys, and the REST calls of preferences."""
 
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
+from ninja import Router, Schema
+from pydantic import ConfigDict, Field
 
 from curation.projects.access import principal_of
-from curation.projects.models import Preferences
-from curation.projects.preferences.change import ACTIONS, change_preferences, preferences_of, printed
+from curation.projects.models import Preferences, Scope
+from curation.projects.preferences.change import (
+    ACTIONS,
+    Density,
+    TableLayout,
+    TableName,
+    change_preferences,
+    preferences_of,
+    printed,
+)
 from curation.web.forms import ProblemForm
+from curation.web.http.responses import seen_version, set_etag, version_of
 
 
 class KeysForm(ProblemForm):
@@ -52,3 +64,74 @@ def preferences_page(request: HttpRequest) -> HttpResponse:
             return redirect("preferences")
     context = {"form": form, "changed": bool(row.keys), "api_path": "/api/v1/preferences"}
     return render(request, "projects/preferences/page.html", context, status=form.status)
+
+
+class KeyOut(Schema):
+    action: str
+    does: str
+    default: str
+    key: str = Field(description="The key that does it for you.")
+
+
+class PreferencesOut(Schema):
+    keys: list[KeyOut]
+    tables: dict[str, TableLayout] = Field(description="Your changes to tables, by the kind of their rows.")
+    density: Density
+
+    @classmethod
+    def of(cls, row: Preferences) -> "PreferencesOut":
+        keys = [
+            KeyOut(action=one.name, does=one.does, default=one.key, key=row.keys.get(one.name, one.key))
+            for one in ACTIONS
+        ]
+        tables = {name: TableLayout.model_validate(layout) for name, layout in row.tables.items()}
+        return cls.model_validate({"keys": keys, "tables": tables, "density": row.density})
+
+
+class PreferencesIn(Schema):
+    """Omitted fields keep their values."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"keys": {"approve": "y", "confirm": "Y"}, "density": "roomy"}]}
+    )
+
+    keys: dict[str, str | None] | None = Field(
+        default=None,
+        max_length=len(ACTIONS),
+        description="A key by action: one character, or `arrowleft` and the like. Null is the default again.",
+    )
+    tables: dict[TableName, TableLayout | None] | None = Field(default=None, description="Null is the default again.")
+    density: Density | None = None
+
+
+router = Router(tags=["preferences"])
+
+
+@router.get("/preferences", response=PreferencesOut, summary="Your own keys and tables")
+def get_preferences(request: HttpRequest, response: HttpResponse) -> PreferencesOut:
+    principal = principal_of(request)
+    principal.require(Scope.READ)
+    return _answer(response, preferences_of(principal.user))
+
+
+@router.patch("/preferences", response=PreferencesOut, summary="Change your own keys and tables")
+def patch_preferences(request: HttpRequest, response: HttpResponse, body: PreferencesIn) -> PreferencesOut:
+    """A key that another action already has is refused with both names. Keys decide samples, so this needs `review`."""
+    principal = principal_of(request)
+    principal.require(Scope.REVIEW)
+    user = principal.user
+    with transaction.atomic():
+        # Locked before it is compared: of two writers with the same version one is refused.
+        Preferences.objects.get_or_create(user=user)
+        row = Preferences.objects.select_for_update().get(user=user)
+        seen_version(request, _version(row))
+        return _answer(response, change_preferences(user, keys=body.keys, tables=body.tables, density=body.density))
+
+
+def _answer(response: HttpResponse, row: Preferences) -> PreferencesOut:
+    set_etag(response, _version(row))
+    return PreferencesOut.of(row)
+
+
+def _version(row: Preferences) -> str:
+    return version_of([row.keys, row.tables, row.density])

@@ -75,8 +75,7 @@ def _server_log(request: HttpRequest) -> AuditQuerySet:
 
 def _visible(request: HttpRequest) -> DeletionQuerySet:
     principal = principal_of(request)
-    if Scope.READ not in principal.scopes:
-        raise NotAllowed("This needs the scope `read`.")
+    principal.require(Scope.READ)
     return Deletion.objects.visible_to(principal.user).select_related("requested_by")
 
 

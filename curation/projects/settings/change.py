@@ -11,7 +11,7 @@ from django.utils.text import slugify
 from curation.projects.access import Access, may_create_projects
 from curation.projects.members.change import require_person
 from curation.projects.models import AuditEntry, Member, Project, Role, Scope
-from curation.projects.settings.dependents import SettingsPreview, apply_change, preview_change
+from curation.projects.settings.dependents import apply_change, preview_change
 from curation.projects.settings.patch import ChangeOut, Json, merge
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed, Stale
 
@@ -87,23 +87,23 @@ def change_project(
         if guidelines is not None and guidelines != project.guidelines:
             project.guidelines = guidelines
             changed.append("guidelines")
-        preview = preview_change(project, dict(settings)) if settings else SettingsPreview((), ())
+        changes, moves = preview_change(project, dict(settings)) if settings else ((), [])
         if settings:
             project.settings_json = merge(project.settings_json, settings)
-        if changed or preview.changes:
+        if changed or changes:
             project.version += 1
             project.save(update_fields=["name", "guidelines", "settings_json", "version"])
-            apply_change(project, preview.changes)
+            apply_change(project, changes)
             data: dict[str, object] = {
                 "fields": changed,
-                "settings": {change.path: [change.before, change.after] for change in preview.changes},
+                "settings": {change.path: [change.before, change.after] for change in changes},
             }
-            if preview.moves:
+            if moves:
                 data["moved"] = [
-                    {"before": move.before, "after": move.after, "samples": move.samples} for move in preview.moves
+                    {"before": move.before, "after": move.after, "samples": move.samples} for move in moves
                 ]
             access.record("project.update", project.slug, data)
-    return project, preview.changes
+    return project, changes
 
 
 def _text_errors(*, name: str | None = None, guidelines: str | None = None) -> list[FieldError]:

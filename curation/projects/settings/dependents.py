@@ -4,9 +4,9 @@ An app registers a `Dependent` when it is loaded, so that every way to change se
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
@@ -14,6 +14,9 @@ from curation.projects.settings.patch import ChangeOut, Json, differences, merge
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks, read_partly
 from curation.web.schemas import out
+
+# Label and URL; a response has the URL.
+Link = Annotated[tuple[str, str], PlainSerializer(lambda link: link[1], return_type=str)]
 
 
 @out
@@ -24,16 +27,18 @@ class MissingOut:
     thing: str = Field(examples=["judge judge-x"])
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedMove:
-    """How many samples would go from one bucket to another, and how many of them people have decided. "" is none.
-    `examples` have a label and a URL."""
+@out
+class MoveOut:
+    """Samples that would go from one bucket to another. An empty bucket: no score by the panel that counts."""
 
-    before: str
-    after: str
-    samples: int
-    decided: int
-    examples: tuple[tuple[str, str], ...]
+    before: str = Field(examples=["final"])
+    after: str = Field(examples=["refined"])
+    samples: int = Field(examples=[12])
+    decided: int = Field(examples=[3], description="How many of them people have decided; decisions stay.")
+    examples: list[Link] = Field(examples=[["/p/shell-agents/samples/4711/"]])
+
+
+SettingsPreview = tuple[tuple[ChangeOut, ...], list[MoveOut]]
 
 
 class Dependent:
@@ -46,19 +51,13 @@ class Dependent:
     def missing(self, project: Project, settings: ProjectSettings) -> list[MissingOut]:
         return []
 
-    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[ExpectedMove]:
+    def moves(self, project: Project, settings: ProjectSettings, changed: Collection[str]) -> list[MoveOut]:
         """Return the rows that these settings would move. `changed` are the paths that differ from the stored
         settings."""
         return []
 
     def apply(self, project: Project, changed: Collection[str]) -> None:
         """Change the rows that follow the settings, in the transaction that saved them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsPreview:
-    changes: tuple[ChangeOut, ...]
-    moves: tuple[ExpectedMove, ...]
 
 
 _dependents: list[Dependent] = []
@@ -78,12 +77,13 @@ def missing_names(project: Project) -> list[MissingOut]:
 
 
 def preview_change(project: Project, patch: dict[str, Json]) -> SettingsPreview:
-    """Return the effect of the patch. Raises `Invalid` as saving it would; nothing is written."""
+    """Return the settings that the patch changes, and the rows that it moves. Raises `Invalid` as saving it would;
+    nothing is written."""
     document = check_change(project, patch)
     changes = differences(project.settings_json, document)
     settings = ProjectSettings.model_validate(document)
     paths = [change.path for change in changes]
-    return SettingsPreview(changes, tuple(move for one in _dependents for move in one.moves(project, settings, paths)))
+    return changes, [move for one in _dependents for move in one.moves(project, settings, paths)]
 
 
 def check_change(project: Project, patch: Mapping[str, Json]) -> dict[str, Json]:

@@ -23,7 +23,7 @@ from ninja.utils import check_csrf
 from curation.projects.access import Principal
 from curation.projects.models import Scope, Token
 from curation.projects.second_factor.devices import VERIFIED
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.http.idempotency import HEADER
 from curation.web.http.middleware import CREDENTIAL, Middleware, is_api, is_fragment, refused
 from curation.web.problems import CsrfFailed, NotAllowed, NotAuthenticated

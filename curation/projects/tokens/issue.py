@@ -1,6 +1,5 @@
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
@@ -18,14 +17,6 @@ MAX_DAYS = 3650
 MOST_GENERATIONS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class NewToken:
-    """A token's row and its secret, which is shown only once."""
-
-    row: Token
-    secret: str
-
-
 def create_token(
     principal: Principal,
     *,
@@ -33,8 +24,9 @@ def create_token(
     name: str = "",
     expires_in_days: int | None = None,
     service: ServiceAccount | None = None,
-) -> NewToken:
-    """Create a token of the caller's own or of a service account; without `expires_in_days` it never expires.
+) -> tuple[Token, str]:
+    """Create a token of the caller's own or of a service account; without `expires_in_days` it never expires. Return
+    its row and its secret, which is shown only once.
 
     One that a token makes ends with that token: when it expires, is revoked, or its user may not sign in any more.
     Raises `Invalid` naming each wrong field, `NotAllowed` for scopes that the caller's own credential lacks.
@@ -57,7 +49,7 @@ def create_token(
             parent=parent,
         )
         _record(principal, "token.create", row, service)
-    return NewToken(row, secret)
+    return row, secret
 
 
 def check_token(*, scopes: Collection[str], name: str, expires_in_days: int | None) -> None:

@@ -5,7 +5,7 @@ from ninja import Query, Router, Status
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MemberShare, assign, assignments_of, parts_of
+from curation.review.assignments.assign import assign, assignments_of, parts_of
 from curation.review.assignments.schemas import (
     AssignmentCreatedOut,
     AssignmentIn,
@@ -21,7 +21,7 @@ from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
 from curation.web.http.responses import seen_version, set_etag
-from curation.web.ids import find
+from curation.web.ids import find, lock_row
 from curation.web.lists.filters import ListParams
 from curation.web.problems import NotFound
 from curation.web.schemas import Page, answer
@@ -44,7 +44,7 @@ def post_assignment(request: HttpRequest, slug: str, body: AssignmentIn) -> Stat
     access = enter(request, slug, Scope.RUN)
     done = assign(
         access=access,
-        people=[MemberShare(one.username, one.share) for one in body.people],
+        people=[(one.username, one.share) for one in body.people],
         wanted=None if body.filter is None else SampleFilter.from_json(body.filter),
         ids=body.ids,
         per_sample=body.per_sample,
@@ -69,8 +69,7 @@ def delete_assignment(request: HttpRequest, assignment_id: str) -> Status[None]:
     only for that settles its sample again. Needs the scope `run`, or `review` for a request that you made."""
     access, assignment = _assignment(request, assignment_id)
     with transaction.atomic():
-        Assignment.objects.select_for_update().get(pk=assignment.pk)
-        out = _assignment_out(assignment)
+        out = _assignment_out(lock_row(assignment, "assignment"))
         seen_version(request, out.version(), now=out.model_dump())
         withdraw_assignment(access=access, assignment=assignment)
     return Status(204, None)

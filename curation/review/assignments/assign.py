@@ -28,14 +28,6 @@ MAX_SAMPLES, MAX_PEOPLE = 50_000, 100
 
 
 @dataclass(frozen=True, slots=True)
-class MemberShare:
-    """A member of the project and their part of the samples, in proportion to the others'."""
-
-    username: str
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
 class Assigned:
     """`counts` by username. `left_out` samples matched too, but are assigned already, or none of the people may decide
     them."""
@@ -48,7 +40,7 @@ class Assigned:
 def assign(
     *,
     access: Access,
-    people: Sequence[MemberShare],
+    people: Sequence[tuple[str, float]],
     wanted: SampleFilter | None = None,
     ids: Sequence[str] = (),
     per_sample: int = 1,
@@ -56,7 +48,8 @@ def assign(
     shared: bool = False,
     until: datetime | None = None,
 ) -> Assigned:
-    """Assign the undecided samples that match a filter, or are named, in the order of the queue.
+    """Assign the undecided samples that match a filter, or are named, in the order of the queue. `people` are usernames
+    of members, each with their part of the samples, in proportion to the others'.
 
     Each goes to `per_sample` of the people, so that after every sample each person's part is as near to their share as
     it can be. A sample with a waiting decision is not assigned to its author. Raises `Invalid` for people without the
@@ -89,7 +82,7 @@ def assign(
                 f"More than {MAX_SAMPLES:,} samples match. Narrow the filter, or assign the first of them (`at_most`).",
                 code="too_many",
             )
-        given = _distribute(chosen, members, [share.weight for share in people], per_sample)
+        given = _distribute(chosen, members, [weight for _, weight in people], per_sample)
         if not given:
             why = "none that is undecided matches" if not matching else "all that match are assigned already or decided"
             raise Conflict(f"Nothing was assigned: {why}.", code="nothing_to_assign")
@@ -139,15 +132,15 @@ def _named(rows: SampleQuerySet, ids: Sequence[str]) -> list[int]:
     return list(known)
 
 
-def _members(project: Project, people: Sequence[MemberShare], per_sample: int) -> list[Member]:
+def _members(project: Project, people: Sequence[tuple[str, float]], per_sample: int) -> list[Member]:
     if not 1 <= len(people) <= MAX_PEOPLE:
         raise Invalid("Name 1 to 100 people.", errors=[FieldError("people", "1 to 100 of them")])
-    if len({share.username for share in people}) < len(people):
+    if len({username for username, _ in people}) < len(people):
         raise Invalid("A person is named twice.", errors=[FieldError("people", "names a person twice")])
     if per_sample > len(people):
         text = f"is {per_sample}, and {len(people)} are named"
         raise Invalid("More people a sample than are named.", errors=[FieldError("per_sample", text)])
-    return [member_who_reviews(project, share.username, f"people.{n}.username") for n, share in enumerate(people)]
+    return [member_who_reviews(project, username, f"people.{n}.username") for n, (username, _) in enumerate(people)]
 
 
 def _distribute(

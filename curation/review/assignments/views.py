@@ -9,7 +9,7 @@ from django.urls import reverse
 from curation.assignments.models import Assignment
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
-from curation.review.assignments.assign import MAX_SAMPLES, MemberShare, assign, assignments_of, check_until, parts_of
+from curation.review.assignments.assign import MAX_SAMPLES, assign, assignments_of, check_until, parts_of
 from curation.review.assignments.schemas import WorkloadOut
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import check_target, set_target, workloads
@@ -67,11 +67,11 @@ class AssignForm(ProblemForm):
             with check():
                 check_until(self.cleaned_data.get("until"))
 
-    def shares(self) -> list[MemberShare]:
+    def shares(self) -> list[tuple[str, float]]:
         given = [(row.username, self.cleaned_data[f"share_{n}"]) for n, row in enumerate(self._people)]
         if not any(weight for _, weight in given):
             raise Invalid.at("share_0", "Give a share to one person at least.")
-        return [MemberShare(username, weight) for username, weight in given if weight]
+        return [(username, weight) for username, weight in given if weight]
 
     def of_people(self) -> list[forms.BoundField]:
         return [self[f"share_{n}"] for n in range(len(self._people))]

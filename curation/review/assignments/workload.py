@@ -15,7 +15,7 @@ from curation.review.models import DECIDING, Decision
 from curation.review.queue.reserved import not_decided
 from curation.review.queue.take import pace_of, start_of_day
 from curation.samples.models import SampleStatus
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Now
 
 from curation.projects.access import Access
@@ -16,20 +16,19 @@ from curation.review.decisions.undo import NOT_DECIDING, DecisionStep, Undone, l
 from curation.review.models import Action, Batch, Decision, Lease, Revision
 from curation.samples.models import Sample
 from curation.web.lists.filters import ListParams, named_list
-from curation.web.lists.keyset import KeysetPage
 from curation.web.problems import Conflict, NotFound
 from curation.web.text.figures import counted
 
 CHUNK = 1_000
 
 
-@named_list("batches", page="batch-list")
-class BatchList(ListParams):
-    """The project's bulk actions, the newest first. People who only review see their own."""
+named_list("batches", page="batch-list")(ListParams)
 
-    def rows(self, access: Access) -> KeysetPage[Batch]:
-        rows = Batch.objects.filter(project=access.project).select_related("reviewer")
-        return self.page(rows if access.may(Scope.RUN) else rows.filter(reviewer=access.user))
+
+def batches_of(access: Access) -> QuerySet[Batch]:
+    """The project's bulk actions. People who only review see their own."""
+    rows = Batch.objects.filter(project=access.project).select_related("reviewer")
+    return rows if access.may(Scope.RUN) else rows.filter(reviewer=access.user)
 
 
 @dataclass(frozen=True, slots=True)

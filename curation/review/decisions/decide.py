@@ -3,7 +3,6 @@ server loses nothing."""
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -32,19 +31,11 @@ from curation.review.models import DECIDING, Action, Decision, Draft, Lease, Pic
 from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Sample, SampleKind, SampleStatus
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound
 from curation.web.text.storable import text_errors
 
 DECISIONS = (Action.APPROVE, Action.REJECT, Action.REFINE, Action.SKIP, Action.FLAG)
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The line of the log, and the sample after it."""
-
-    decision: Decision
-    sample: Sample
 
 
 def decide(
@@ -60,8 +51,9 @@ def decide(
     seconds: float | None = None,
     keep: int | None = None,
     trim: int | None = None,
-) -> Decided:
-    """Write the decision, the sample's new status and version, and end the lease, all in one transaction.
+) -> Decision:
+    """Write the decision, the sample's new status and version, and end the lease, all in one transaction. `sample` of
+    the returned decision is the sample after it.
 
     approve, reject and refine settle the sample; where several people decide, they may wait for others (`opinions`).
     skip gives it back. flag gives it back undecided with its reason in the log, and raises the version, since others
@@ -134,7 +126,7 @@ def decide(
         if decision.settles and fields:
             notify_of_opinions(access, sample, before=decision)
         emit_decided(access.project, [decision])
-    return Decided(decision, sample)
+    return decision
 
 
 def refuse_wrong_input(

@@ -1,6 +1,5 @@
 """A person's new text for an answer. The revisions of an answer form a chain and never change."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
@@ -32,12 +31,6 @@ from curation.web.text.storable import text_errors
 from judging.messages import message_text
 
 
-@dataclass(frozen=True, slots=True)
-class Revised:
-    revision: Revision
-    sample: Sample
-
-
 def revise(
     *,
     access: Access,
@@ -47,9 +40,10 @@ def revise(
     of: str = Pick.CHALLENGER,
     version: int | None = None,
     suggestion: int | None = None,
-) -> Revised:
+) -> Revision:
     """Add a revision after the latest one of this side's answer, raise the sample's version, and set an approved sample
-    back to pending. `suggestion` is the id of the caller's draft by a model that the text comes from, edited or not.
+    back to pending. `sample` of the returned revision is the sample after it. `suggestion` is the id of the caller's
+    draft by a model that the text comes from, edited or not.
 
     Refused: `Stale` for another version, `Conflict` where another reviewer has the sample, `Invalid` for an empty or
     unchanged text.
@@ -81,7 +75,7 @@ def revise(
         access.record("sample.revise", str(sample.pk), data)
         link = reverse("sample-page", args=[access.project.slug, sample.pk])
         notify_mentioned(access=access, text="" if private else note, about=f"sample {sample.pk}", link=link)
-    return Revised(revision, sample)
+    return revision
 
 
 def add_revision(

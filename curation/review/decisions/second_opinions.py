@@ -16,6 +16,7 @@ from curation.review.decisions.state import emit_decided
 from curation.review.models import Decision
 from curation.review.queue.lease import lock_sample
 from curation.samples.models import Sample, SampleStatus
+from curation.web.ids import lock_row
 
 
 def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
@@ -28,6 +29,7 @@ def withdraw_assignment(*, access: Access, assignment: Assignment) -> int:
         access.require(Scope.RUN)
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=access.project.pk)
+        lock_row(assignment, "assignment")
         samples = Sample.objects.filter(assigned_to__assignment=assignment)
         undecided = samples.filter(status=SampleStatus.PENDING).distinct().count()
         elsewhere = AssignedSample.objects.filter(sample=OuterRef("pk")).exclude(assignment=assignment)

@@ -28,7 +28,7 @@ from curation.samples.models import Sample, SampleKind, SampleStatus
 from curation.samples.texts import AnsweredSide, answer_sha256, reference_answer, scan_texts, text_sha256
 from curation.trajectories.models import TrajectoryText
 from curation.trajectories.recorded import RecordedTexts
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from curation.web.problems import FieldError, Invalid, Stale
 from curation.web.text.storable import column_text, read_column

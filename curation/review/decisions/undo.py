@@ -30,7 +30,7 @@ from curation.review.queue.lease import held_by_other, holder_of, lock_sample
 from curation.review.queue.seats import names_side
 from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Marking
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted
 

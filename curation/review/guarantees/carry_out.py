@@ -29,7 +29,7 @@ from curation.review.guarantees.sets import HELD, Rows, not_held, unpacked
 from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, withdraw_guarantee
 from curation.review.models import Action, Batch, Decision, Lease
 from curation.samples.models import Sample, SampleStatus
-from curation.web.ids import IdList
+from curation.web.ids import IdList, lock_row
 from curation.web.problems import Conflict
 from curation.web.text.figures import counted
 from judging.scan.scan import rule_set_version
@@ -46,7 +46,7 @@ def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> 
     """
     access.require(Scope.RUN)
     with transaction.atomic():
-        Audit.objects.select_for_update().get(pk=audit.pk)
+        lock_row(audit, "audit")
         standing = Guarantee.objects.filter(audit=audit, withdrawn_at=None).first()
         if standing is not None:
             raise Conflict(f"Guarantee {standing.pk} stands on this audit. Withdraw it first.", code="has_guarantee")

@@ -26,6 +26,7 @@ from curation.review.models import Action
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample
 from curation.samples.scores import NO_MODEL, PREDICTED
+from curation.web.ids import lock_row
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.figures import counted
 from judging.statistics.guarantee import enough_looks, least_looks, thresholds_of
@@ -89,7 +90,7 @@ def extend_audit(access: Access, audit: Audit) -> None:
     guarantee stands on the audit."""
     access.require(Scope.RUN)
     with transaction.atomic():
-        now = Audit.objects.select_for_update().get(pk=audit.pk)
+        now = lock_row(audit, "audit")
         if now.guarantees.filter(withdrawn_at=None).exists():
             raise Conflict("A guarantee stands on this audit. Withdraw it first.", code="has_guarantee")
         if now.drawn >= now.size * (1 + now.extensions):

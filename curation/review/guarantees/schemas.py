@@ -10,6 +10,7 @@ from curation.review.guarantees.proof import AliveOut, MoreOut, PointOut, SinceO
 from curation.samples.list.filters import SampleFilter
 from curation.web.lists.form_field import FilterField
 from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
+from judging.statistics.guarantee import Noise
 
 Tolerated = Annotated[float, Field(ge=0.001, le=0.5)]
 CLUSTERS = [("", "none"), *ClusterColumn.choices]
@@ -77,19 +78,6 @@ class LevelOut(Out):
     samples: int = Field(examples=[3100])
 
 
-class NoiseOut(Out):
-    """How often people disagreed about the same drawn sample, each without seeing the other's decision."""
-
-    samples: int = Field(examples=[40])
-    disagreed: int = Field(examples=[3])
-    rate: float | None = Field(
-        examples=[0.039], description="Share of its looks that each gets wrong; null without samples."
-    )
-    at_least: float = Field(
-        examples=[0.011], description="The part of `rate` that is proven. No smaller α can be promised."
-    )
-
-
 class DrawnAuditOut(AuditIn, Out):
     id: Id = Field(examples=["3"])
     seed: int = Field(examples=[4611686018427387904], description="Of the draw.")
@@ -109,7 +97,11 @@ class DrawnAuditOut(AuditIn, Out):
     why_not: NotEmpty = Field(examples=[None], description="Why nothing is proven.")
     curve: list[PointOut] = Field(description="The shares by tolerated share of errors, at the audit's confidence.")
     more_looks: list[MoreOut]
-    disagreement: NoiseOut
+    disagreement: Noise = Field(
+        examples=[{"samples": 40, "disagreed": 3, "rate": 0.039, "at_least": 0.011}],
+        description="How often people disagreed about the same drawn sample, each without seeing the other's decision. "
+        "No α smaller than `at_least` can be promised.",
+    )
     seconds_per_decision: float | None = Field(examples=[38.0], description="The median of the looks.")
     seconds_saved: float | None = Field(examples=[117800.0])
     guarantees: list[str] = Field(examples=[["7"]])

@@ -20,8 +20,8 @@ from judging.messages import Message, without_calls
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
-    """A sample of an earlier chunk, and the unwanted completion that is its opponent."""
+class DuelOfRow:
+    """A row and its duel: a new one, or that of an earlier chunk which the row completes."""
 
     duel: Duel
     row: ImportedRow
@@ -29,7 +29,7 @@ class Completed:
 
 def pair_rows(
     run: Run, rows: Sequence[ImportedRow], keys: Sequence[str], batch: str
-) -> tuple[list[ImportedRow], list[Completed], int]:
+) -> tuple[list[ImportedRow], list[DuelOfRow], int]:
     """Pair the labelled rows with the same history. `keys` are the fingerprints of the rows' histories (`write`)."""
     waiting: dict[str, dict[bool, list[ImportedRow]]] = defaultdict(lambda: {True: [], False: []})
     for row, key in zip(rows, keys, strict=True):
@@ -38,7 +38,7 @@ def pair_rows(
     if not waiting:
         return list(rows), [], 0
     replaced: dict[int, ImportedRow | None] = {}
-    completed: list[Completed] = []
+    completed: list[DuelOfRow] = []
     taken_back: list[Duel] = []
     written = _written(run, list(waiting), batch)
     for key, halves in waiting.items():
@@ -48,7 +48,7 @@ def pair_rows(
                 continue
             row = halves[not wanted].pop(0)
             if wanted:
-                completed.append(Completed(duel, row))
+                completed.append(DuelOfRow(duel, row))
                 replaced[row.offset] = None
             else:
                 replaced[row.offset] = _with_other(row, _said_by(duel.challenger))

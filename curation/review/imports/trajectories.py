@@ -32,6 +32,8 @@ from curation.trajectories.imported.save import save_sessions
 from curation.trajectories.models import Trajectory
 from judging.messages import message_text
 
+_NO_FIGURE = "ignored: a run has no such number"
+
 
 class TrajectoryOptions(SessionOptions):
     """`decisions` makes the labels in the file decisions of the person who imports."""
@@ -78,6 +80,8 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
         try:
             reading = self._reading(row, options.mapping)
             beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
+            for name in {name: None for session in reading.sessions for name in session.usage.dropped}:
+                reading.account.count(f"(usage: {name})", _NO_FIGURE)
             return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
         except RowRefused as refused:
             raise RowRefused(f"{row.place if isinstance(row, DocumentRow) else ''}{refused}") from None

@@ -7,7 +7,6 @@ again: a prompt with the same history and turn, an answer with the same text, a 
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from django.db.models import F
 
@@ -21,7 +20,7 @@ from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.review.imports.carried import imported_bucket, imported_priority, take_over
 from curation.review.imports.content import ImportedRow
-from curation.review.imports.labels import Completed, pair_rows
+from curation.review.imports.labels import DuelOfRow, pair_rows
 from curation.review.models import import_batch
 from curation.samples.models import UNSCORED, Flag, Sample, SampleKind, SampleText
 from curation.samples.scores import SampleRow, scanned_flags, upsert_samples
@@ -34,14 +33,6 @@ from judging.messages import Message, message_text
 # In place of the name of an endpoint, which has no brackets.
 MODEL = "(imported)"
 Prompted = tuple[int, str]  # prompt, side
-
-
-@dataclass(frozen=True, slots=True)
-class _New:
-    """A row and its duel, which has no sample yet."""
-
-    row: ImportedRow
-    duel: Duel
 
 
 def write_samples(target: ImportTarget, given: Sequence[ImportedRow], access: Access | None) -> dict[str, int]:
@@ -203,7 +194,7 @@ def _digest_of(text: AnswerText) -> str:
 
 def _write_duels(
     target: ImportTarget, rows: Sequence[ImportedRow], prompts: Sequence[int], answers: _Answers
-) -> list[_New]:
+) -> list[DuelOfRow]:
     sides = [
         (answers.find(prompt, Side.CHALLENGER, row.content.answer), answers.find(prompt, Side.KING, row.content.other))
         for row, prompt in zip(rows, prompts, strict=True)
@@ -235,7 +226,7 @@ def _write_duels(
             scoring=_scoring(row),
         )
         duel.bucket = imported_bucket(duel, target.run.settings)
-        new.append(_New(row, duel))
+        new.append(DuelOfRow(duel, row))
     Duel.objects.bulk_create([entry.duel for entry in new])
     return new
 
@@ -248,7 +239,7 @@ def _scoring(row: ImportedRow) -> dict[str, object]:
     return scoring
 
 
-def _write_samples(target: ImportTarget, new: Sequence[_New]) -> None:
+def _write_samples(target: ImportTarget, new: Sequence[DuelOfRow]) -> None:
     texts = sample_texts([entry.duel.pk for entry in new])
     prompts = Prompt.objects.in_bulk([entry.duel.prompt_id for entry in new])
     rows = []
@@ -280,7 +271,7 @@ def _write_samples(target: ImportTarget, new: Sequence[_New]) -> None:
     Duel.objects.bulk_update([entry.duel for entry in new], ["sample"], batch_size=500)
 
 
-def _complete(target: ImportTarget, completed: Sequence[Completed]) -> None:
+def _complete(target: ImportTarget, completed: Sequence[DuelOfRow]) -> None:
     """Add the other side to samples of earlier chunks. Their scan was of one side."""
     if not completed:
         return
@@ -310,7 +301,7 @@ def _complete(target: ImportTarget, completed: Sequence[Completed]) -> None:
     Sample.objects.filter(pk__in=samples).update(version=F("version") + 1)
 
 
-def _decisions(new: Sequence[_New]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
+def _decisions(new: Sequence[DuelOfRow]) -> dict[tuple[str, tuple[str, ...]], list[int]]:
     """Return the samples by the decision of their row and the names of its reviewers."""
     alike: dict[tuple[str, tuple[str, ...]], list[int]] = defaultdict(list)
     for entry in new:

@@ -218,7 +218,7 @@ def answer_facts(request: HttpRequest, access: Access) -> HttpResponse:
 def _decide(request: HttpRequest, access: Access, pk: int, *, action: str = "", version: int | None = None) -> Decision:
     """Decide as the form says. A button can name a reason with its action: `reject:leaks`."""
     action, _, reason = (action or request.POST.get("action", "")).partition(":")
-    done = decide(
+    decision = decide(
         access=access,
         sample_id=pk,
         action=action,
@@ -232,7 +232,7 @@ def _decide(request: HttpRequest, access: Access, pk: int, *, action: str = "", 
     )
     # The comment is in the log now. An edited text is kept for an undo.
     clear_draft(access=access, sample_id=pk)
-    return done.decision
+    return decision
 
 
 def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: bool) -> int:
@@ -244,7 +244,7 @@ def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: 
     else:
         of = side_to_revise(access, sample, preference=preference, page_left=page_left)
     try:
-        done = revise(
+        revision = revise(
             access=access,
             sample_id=pk,
             text=request.POST.get("text", "").replace("\r\n", "\n"),
@@ -257,7 +257,7 @@ def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: 
         if problem.code == "unchanged" and may_be_unchanged:
             return posted_version(request)
         raise
-    return done.sample.version
+    return revision.sample.version
 
 
 def _seconds(given: str) -> float | None:

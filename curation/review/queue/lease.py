@@ -21,8 +21,7 @@ from curation.projects.models import SCOPES_OF_ROLE, Member, Project, Scope
 from curation.review.models import Lease
 from curation.review.queue.seats import Seats, draw_swapped
 from curation.samples.models import Sample
-from curation.web.database.clock import database_now
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared, database_now
 from curation.web.database.schema_objects import SchemaObjects
 from curation.web.problems import Conflict, NotFound
 

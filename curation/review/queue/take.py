@@ -25,7 +25,7 @@ from curation.samples.list.conditions import HasOpinions
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
 from curation.samples.scores import PREDICTED
-from curation.web.database.prepared import Prepared, RowCount
+from curation.web.database.queries import Prepared, RowCount
 from curation.web.lists.clauses import Unindexed, page_rows
 from curation.web.text.figures import COUNTED_UP_TO
 

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from itertools import islice
 
 from curation.duels.models import Duel
-from curation.duels.rubric import complete
 from curation.duels.score.models import Score
 from curation.duels.score.panels import PanelRules, rules
 from curation.duels.score.readings import MARK
@@ -21,6 +20,7 @@ from curation.review.refine.suggest import UNDECIDED
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import SampleStatus
+from judging.panel.rubric import complete
 from judging.panel.scoring import OrderedVerdict, score_duel
 
 CHUNK = 50

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from curation.projects.access import enter
 from curation.projects.models import Scope
-from curation.projects.pages.schemas import MoveOut
+from curation.projects.settings.dependents import MoveOut
 from curation.review.thresholds.pages import (
     BinOut,
     Cells,

@@ -221,7 +221,7 @@ def change_view(project: Project, query: ThresholdsQuery, cells: Cells) -> dict[
     return {
         "saved": now,
         "tried": cells.outlook(saved.model_copy(update=given)) if patch else now,
-        "moves": preview_change(project, {"thresholds": patch}).moves,
+        "moves": preview_change(project, {"thresholds": patch})[1],
         "patch": orjson.dumps({"thresholds": patch}).decode() if patch else "",
     }
 

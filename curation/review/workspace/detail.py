@@ -12,6 +12,7 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from curation.duels.models import Answer, Duel, Opponent, PromptText
+from curation.duels.pages.schemas import FactsOut
 from curation.projects.access import Access
 from curation.projects.settings.data import OF_TURNS, Words
 from curation.review.decisions.findings import CHALLENGER, TextFinding, findings_of
@@ -22,7 +23,7 @@ from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.conversation import StepConversation
 from curation.trajectories.session.shown import Shown
 from curation.trajectories.shell import positions_of
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.text.markup import Mark, Span, marked, scan_marks
 from curation.web.text.transcript import Chat, Recorded, Source, TurnPosition
 from judging.answers.facts import answer_facts
@@ -41,25 +42,6 @@ SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """Computed, not judged. Where no model has counted, `tokens` is an estimate: characters ÷ 4."""
-
-    has_thought: bool
-    blocks: int
-    commands: int
-    action_style: str
-    tokens: int
-
-    @property
-    def one_block(self) -> bool:
-        return self.blocks == 1
-
-    @property
-    def one_command(self) -> bool:
-        return self.commands == 1
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerDetail:
     """One side of a duel. `text`, `facts` and the leak columns are the model's; `kept_text` is the text that approving
     keeps, its latest revision if any, and `kept_facts` and `kept_leaks` are of that."""
@@ -68,7 +50,7 @@ class AnswerDetail:
     label: str
     model: str
     text: str
-    facts: Facts
+    facts: FactsOut
     revision: LatestRevision | None
     leak_score: float | None = None
     leak_spans: tuple[dict[str, object], ...] = ()
@@ -78,11 +60,11 @@ class AnswerDetail:
         return self.revision.text if self.revision else self.text
 
     @property
-    def kept_facts(self) -> Facts:
+    def kept_facts(self) -> FactsOut:
         return facts_of(self.revision.text) if self.revision else self.facts
 
     @property
-    def blind_facts(self) -> Facts:
+    def blind_facts(self) -> FactsOut:
         """The facts that tell nothing of the side: a server's count of tokens would."""
         return replace(self.kept_facts, tokens=_estimated_tokens(self.kept_text))
 
@@ -114,9 +96,9 @@ _duel_of = Prepared(
 )
 
 
-def facts_of(text: str) -> Facts:
+def facts_of(text: str) -> FactsOut:
     found = answer_facts(text)
-    return Facts(found.has_thought, found.blocks, found.commands, found.action_style, _estimated_tokens(text))
+    return FactsOut(found.has_thought, found.blocks, found.commands, found.action_style, _estimated_tokens(text))
 
 
 def _estimated_tokens(text: str) -> int:
@@ -149,7 +131,7 @@ def _answer(side: Pick, label: str, row: Answer, latest: dict[str, LatestRevisio
         label=label,
         model=row.model,
         text=row.text.text,
-        facts=Facts(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
+        facts=FactsOut(row.has_thought, row.blocks, row.commands, row.action_style, row.tokens),
         revision=latest.get(side),
         leak_score=row.leak_score if linted else None,
         leak_spans=tuple(row.leak_spans) if linted else (),

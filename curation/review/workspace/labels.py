@@ -3,7 +3,7 @@ decision, and the texts that a span can be about.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from curation.labels.models import Label, Question, QuestionKind
 from curation.projects.access import Access
@@ -63,60 +63,21 @@ MAX_QUOTE = 120
 ONLY = "only"
 
 
-@dataclass(frozen=True, slots=True)
-class SpanView:
-    """One marked part of a text; `place` is left, right, answer or a turn."""
-
-    place: str
-    quote: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionView:
-    """A question with the reader's own answer. `key` is that of a text's field; `label_id` names the row whose spans
-    are shown."""
-
-    row: Question
-    choices: list[dict[str, object]]
-    key: str
-    text: str
-    spans: list[SpanView]
-    label_id: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class LabelPanel:
-    """`places` are where spans can be, `others` the answers of other people; empty while the sample is pending."""
-
-    questions: list[QuestionView]
-    others: list[dict[str, object]]
-    places: list[str]
-    may_label: bool
-
-    @property
-    def missing(self) -> str:
-        """The titles of the required questions without an answer."""
-        return ", ".join(view.row.title for view in self.questions if view.row.required and not view.answer)
-
-    @property
-    def has_spans(self) -> bool:
-        return any(view.row.kind == QuestionKind.SPAN for view in self.questions)
-
-
 def label_panel(
     access: Access, sample: Sample, asked: Sequence[Question], lease: Lease | None, places: Sequence[str]
-) -> LabelPanel:
-    """The panel of a sample with the questions that are `asked` about it. `places` are those of its answers."""
+) -> dict[str, object]:
+    """The panel of a sample with the questions that are `asked` about it. `places` are those of its answers, where
+    spans can be; `others` are the answers of other people, empty while the sample is pending; `missing` are the titles
+    of the required questions without an answer."""
     seats = None if ONLY in places else shown_seats(access, sample, lease)
     rows = Label.objects.filter(sample=sample, current=True, value__isnull=False).visible_to(access.user.pk)
     labels = list(rows.select_related("question", "author").order_by("id"))
     own = {label.question_id: label for label in labels if label.author_id == access.user.pk}
     keys = iter(KEYS)
-    return LabelPanel(
-        questions=[_view(sample, question, own.get(question.pk), seats, _keys(question, keys)) for question in asked],
-        others=[
+    questions = [_view(sample, one, own.get(one.pk), seats, _keys(one, keys)) for one in asked]
+    return {
+        "questions": questions,
+        "others": [
             {
                 "author": label.author.get_username(),
                 "title": label.question.title,
@@ -125,51 +86,53 @@ def label_panel(
             for label in labels
             if label.author_id != access.user.pk
         ],
-        places=list(places),
-        may_label=access.may(Scope.REVIEW),
-    )
+        "places": list(places),
+        "may_label": access.may(Scope.REVIEW),
+        "missing": ", ".join(view["row"].title for view in questions if view["row"].required and not view["answer"]),
+        "has_spans": any(one.kind == QuestionKind.SPAN for one in asked),
+    }
 
 
 def _keys(question: Question, keys: Iterator[str]) -> list[str]:
     return [next(keys, "") for _ in question.choices or [""]]
 
 
-def _view(sample: Sample, question: Question, own: Label | None, seats: Seats | None, keys: list[str]) -> QuestionView:
+def _view(
+    sample: Sample, question: Question, own: Label | None, seats: Seats | None, keys: list[str]
+) -> dict[str, Any]:
+    """A question with the reader's own answer. `key` is that of a text's field; `label_id` names the row whose spans
+    are shown."""
     value = own.value if own else None
     is_text, is_span = question.kind == QuestionKind.TEXT, question.kind == QuestionKind.SPAN
     chosen = [] if is_text or is_span or value is None else value if isinstance(value, list) else [value]
-    return QuestionView(
-        row=question,
-        choices=[]
-        if is_text
-        else [
-            {"value": str(one), "key": key, "chosen": one in chosen}
-            for one, key in zip(question.choices, keys, strict=True)
-        ],
-        key=keys[0] if is_text else "",
-        text=value if is_text and value else "",
-        spans=_spans(sample, value, seats, own.author_id) if own and is_span and value else [],
-        label_id=str(own.pk) if own else "",
-        answer=_answer(sample, own, seats) if own else "",
-    )
+    choices = [] if is_text else zip(question.choices, keys, strict=True)
+    return {
+        "row": question,
+        "choices": [{"value": str(one), "key": key, "chosen": one in chosen} for one, key in choices],
+        "key": keys[0] if is_text else "",
+        "text": value if is_text and value else "",
+        "spans": _spans(sample, value, seats, own.author_id) if own and is_span and value else [],
+        "label_id": str(own.pk) if own else "",
+        "answer": _answer(sample, own, seats) if own else "",
+    }
 
 
 def _answer(sample: Sample, label: Label, seats: Seats | None) -> str:
     if label.question.kind == QuestionKind.SPAN:
         return "; ".join(
-            f"{span.label}: “{span.quote}” ({span.place})"
-            for span in _spans(sample, label.value, seats, label.author_id)
+            f"{said}: “{quote}” ({place})" for place, quote, said in _spans(sample, label.value, seats, label.author_id)
         )
     return ", ".join(label.value) if isinstance(label.value, list) else str(label.value)
 
 
-def _spans(sample: Sample, value: object, seats: Seats | None, author: int) -> list[SpanView]:
+def _spans(sample: Sample, value: object, seats: Seats | None, author: int) -> list[tuple[str, str, str]]:
+    """Return the place of each marked part (left, right, answer or a turn), its text and its label."""
     views = []
     for span in value if isinstance(value, list) else []:
         found = text_of(sample, span["field"], span["revision"], author)
         quote = found[0][span["start"] : span["end"]] if found else ""
         short = quote if len(quote) <= MAX_QUOTE else f"{quote[:MAX_QUOTE]}…"
-        views.append(SpanView(_place(sample, span["field"], seats), with_signs(short), span["label"]))
+        views.append((_place(sample, span["field"], seats), with_signs(short), span["label"]))
     return views
 
 

@@ -11,11 +11,11 @@ from django.utils.safestring import SafeString
 from curation.assignments.models import REVIEWING, AssignedSample
 from curation.duels.models import Duel, Verdict
 from curation.duels.pages.verdicts import judge_views
-from curation.duels.rubric import rubric_of
 from curation.duels.score.models import Score
 from curation.duels.score.shown import imported
 from curation.labels.models import Question
 from curation.projects.access import Access
+from curation.projects.instructions.texts import rubric_of
 from curation.projects.models import Member, Scope
 from curation.projects.settings.data import Words
 from curation.review.decisions.decide import draft_of
@@ -30,7 +30,6 @@ from curation.review.queue.take import ReviewProgress, progress_of
 from curation.review.workspace.detail import (
     AnswerDetail,
     Detail,
-    Facts,
     FindingView,
     ShownTexts,
     detail_of,
@@ -39,11 +38,11 @@ from curation.review.workspace.detail import (
     marks_of,
 )
 from curation.review.workspace.diff import diff_html, word_diff
-from curation.review.workspace.labels import ONLY, LabelPanel, label_panel
+from curation.review.workspace.labels import ONLY, label_panel
 from curation.review.workspace.navigation import DONE, Location, last_done, navigation_of
 from curation.review.workspace.rollout import RolloutView, rollout_of
 from curation.samples.models import Flag, Sample, SampleKind, SampleStatus, flag_names, source_url
-from curation.web.text.markup import Form, Spans, answer_form, markdown_html, marked, part_html, visible
+from curation.web.text.markup import Spans, answer_form, markdown_html, marked, part_html, visible
 from curation.web.text.transcript import Excerpt, TranscriptTurn
 from judging.panel.rubric import Dimension
 
@@ -56,45 +55,6 @@ SIDES = {Pick.CHALLENGER: CHALLENGER, Pick.KING: KING}
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
-    """One answer in its place: `left`, `right` or `ONLY`. `side` and `model` are empty while blind. `raw` is its text
-    as it is, for the forms that change it."""
-
-    place: str
-    key: str
-    side: str
-    model: str
-    html: SafeString
-    form: Form
-    raw: SafeString
-    facts: Facts
-    revision: int | None
-    leaks: int
-    picked: bool
-
-    @property
-    def title(self) -> str:
-        return "Answer" if self.place == ONLY else self.place.capitalize()
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionView:
-    """One step of the story. `draft` is the model's suggestion that it was saved from, if any."""
-
-    row: Revision
-    of: str
-    note: SafeString
-    diff: SafeString
-    may_rejudge: bool
-    scores: list[dict[str, object]]
-    draft: Suggestion | None
-
-    @property
-    def edited(self) -> bool:
-        return self.draft is not None and self.draft.text != self.row.text
-
-
-@dataclass(frozen=True, slots=True)
 class Workspace:
     sample: Sample
     location: Location
@@ -102,7 +62,7 @@ class Workspace:
     lease: Lease | None
     in_review_by: User | None
     may_decide: bool
-    seats: list[Seat]
+    seats: list[dict[str, object]]
     has_sides: bool  # two answers to pick from
     left: str
     seats_shown: Seats | None
@@ -123,7 +83,7 @@ class Workspace:
     draft: Draft | None
     preference: str
     done: dict[str, object] | None
-    labels: LabelPanel | None
+    labels: dict[str, object] | None
     skipped_before: bool = False
     notice: str = ""
     may_adjudicate: bool = False
@@ -324,7 +284,9 @@ def _seats(
     blind: bool,
     pick: str,
     is_agent: bool,
-) -> list[Seat]:
+) -> list[dict[str, object]]:
+    """Return each answer in its place: `left`, `right` or `ONLY`. `side` and `model` are empty while blind. `raw` is
+    its text as it is, for the forms that change it."""
     kept = kept_side(pick) if sample.status == SampleStatus.APPROVED else None
     found = []
     for place, key, answer in answers:
@@ -333,19 +295,20 @@ def _seats(
         # Marks are shown in the text as it is.
         form = "blocks" if is_agent or spans else answer_form(text)
         found.append(
-            Seat(
-                place=place,
-                key=key,
-                side="" if blind else answer.label,
-                model="" if blind else answer.model,
-                html=part_html(form, text, spans),
-                form=form,
-                raw=SafeString() if form == "blocks" else visible(text),
-                facts=answer.blind_facts if blind else answer.kept_facts,
-                revision=answer.revision.number if answer.revision else None,
-                leaks=0 if blind else len(answer.kept_leaks),
-                picked=answer.side == kept,
-            )
+            {
+                "place": place,
+                "title": "Answer" if place == ONLY else place.capitalize(),
+                "key": key,
+                "side": "" if blind else answer.label,
+                "model": "" if blind else answer.model,
+                "html": part_html(form, text, spans),
+                "form": form,
+                "raw": SafeString() if form == "blocks" else visible(text),
+                "facts": answer.blind_facts if blind else answer.kept_facts,
+                "revision": answer.revision.number if answer.revision else None,
+                "leaks": 0 if blind else len(answer.kept_leaks),
+                "picked": answer.side == kept,
+            }
         )
     return found
 
@@ -365,7 +328,7 @@ def _revealed(
     found: Detail, rows: Sequence[Revision], findings: Sequence[FindingView], words: Words
 ) -> dict[str, object]:
     metrics = [(name, float(value)) for name, value in found.duel.metrics.items() if isinstance(value, int | float)]
-    revisions: list[RevisionView] = []
+    revisions = []
     against_king = _against_king(found.duel, rows)
     for row in reversed(rows):
         side = found.side(row.of)
@@ -379,11 +342,22 @@ def _revealed(
             }
             for score in row.text_scores.all()
         ]
-        draft = getattr(row, "suggestion", None)
-        may_rejudge = row.of == Pick.CHALLENGER and found.king is not None and row.undone_by_id is None
-        revisions.append(RevisionView(row, side.label, note, diff, may_rejudge, scores, draft))
+        # The model's suggestion that it was saved from, if any.
+        draft: Suggestion | None = getattr(row, "suggestion", None)
+        revisions.append(
+            {
+                "row": row,
+                "of": side.label,
+                "note": note,
+                "diff": diff,
+                "may_rejudge": row.of == Pick.CHALLENGER and found.king is not None and row.undone_by_id is None,
+                "scores": scores,
+                "draft": draft,
+                "edited": draft is not None and draft.text != row.text,
+            }
+        )
     score = Score.objects.filter(counts_for=found.duel).select_related("panel").first()
-    revised = [found.side(side) for side in dict.fromkeys(view.row.of for view in revisions)]
+    revised = [found.side(side) for side in dict.fromkeys(row.of for row in reversed(rows))]
     made_by = Verdict.objects.filter(pk__in=score.verdicts) if score is not None else Verdict.objects.none()
     judges = judge_views(found.duel, made_by.order_by("judge", "pk"), words)
     return {

@@ -9,6 +9,7 @@ import orjson
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Refused, Transient
 from curation.llm.client.gateway import listed_prices, target_of
+from curation.llm.endpoints.named import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request
@@ -210,7 +211,7 @@ class TestRun(Kind[TestParams]):
 
     def begin(self, run: Run, params: TestParams) -> Json:
         """The version of the endpoint that is tested: the findings are true of that one."""
-        return {"version": Endpoint.objects.of(run.project).get(name=params.model).version}
+        return {"version": endpoint_of(run.project, params.model).version}
 
     def estimate(self, project: Project, params: TestParams) -> Estimate:
         return Estimate(items=1, calls=4, tokens_in=100)

@@ -27,7 +27,7 @@ from curation.runs.calls.record import lose_calls
 from curation.runs.engine.group_commit import count
 from curation.runs.kinds import Json, Write
 from curation.runs.models import LIVE, Call, CallStatus, Item, ItemState, Run, RunState
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.text.figures import counted
 
 MOST_DEATHS = 5

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from curation.runs.kinds import LlmStage, Stage, stage_of
 from curation.runs.models import Item, ItemState, Run, RunEvent
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.failures import failure_of
 
 logger = logging.getLogger(__name__)

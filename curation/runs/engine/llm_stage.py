@@ -21,7 +21,7 @@ from curation.runs.engine.claim import LeaseLost, claim, end_done, end_given_up,
 from curation.runs.engine.event_loop import event_loop, run_in_loop
 from curation.runs.engine.group_commit import GroupCommit
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
-from curation.runs.engine.waiting import PutOff, PutOffForServer, PutOffPending, wake_for_server
+from curation.runs.engine.waiting import PutOff, put_off_for_server, put_off_pending, wake_for_server
 from curation.runs.kinds import ItemFailed, ItemSkipped, LlmStage, ServerPaused, Stage, Write, kind_of
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DatabaseBusy, DiskFull, failure_of
@@ -209,7 +209,7 @@ async def _put_off_pending(context: ShardContext, targets: Sequence[EndpointTarg
     if len(targets) == 1 and context.wait_seconds:
         outage = await context.limiter(targets[0]).current_outage()
         if outage and time.time() < outage.probe_at:
-            await context.commit(PutOffPending(context.run, targets[0], outage))
+            await context.commit(partial(put_off_pending, context.run, targets[0], outage))
 
 
 def _take(context: ShardContext, stage: "LlmStage[Any]", limit: int) -> Claimed:
@@ -244,7 +244,7 @@ async def _end_item(stage: "LlmStage[Any]", context: ShardContext, item: Item, j
         if item.waited >= context.wait_seconds:
             await _give_up(context, item, ItemState.FAILED, f"infrastructure: {paused}")
         else:
-            await context.commit(PutOffForServer(item, paused.server, paused.reason))
+            await context.commit(partial(put_off_for_server, item, paused.server, paused.reason))
     except ItemFailed as failed:
         await _give_up(context, item, ItemState.FAILED, str(failed), failed.write)
     except ItemSkipped as skipped:

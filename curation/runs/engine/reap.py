@@ -16,7 +16,7 @@ from curation.runs.engine.claim import LEASE, return_items
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.engine.waiting import wake_due
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run, RunEvent
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0

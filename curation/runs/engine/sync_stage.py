@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from curation.runs.engine.claim import LeaseLost, claim, finish, give_up, release
 from curation.runs.engine.heartbeat import Heartbeat, shutdown_seconds
-from curation.runs.engine.waiting import PutOffForServer, wake_for_server
+from curation.runs.engine.waiting import put_off_for_server, wake_for_server
 from curation.runs.kinds import ItemFailed, ItemSkipped, Json, ServerPaused, Stage, SyncStage, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.web.failures import DiskFull, failure_of
@@ -119,7 +119,7 @@ def _let_wait(run: Run, item: Item, paused: ServerPaused) -> None:
     if item.waited >= run.settings.runs.wait_minutes * 60:
         _give_up(item, ItemState.FAILED, f"infrastructure: {paused}")
     else:
-        _write(run, PutOffForServer(item, paused.server, paused.reason))
+        _write(run, partial(put_off_for_server, item, paused.server, paused.reason))
 
 
 def _write(run: Run, write: Callable[[], None]) -> None:

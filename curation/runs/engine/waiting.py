@@ -17,7 +17,7 @@ from curation.llm.models import Endpoint, EndpointPace
 from curation.runs.calls.record import lose_calls
 from curation.runs.engine.dispatch import dispatch
 from curation.runs.models import LIVE, OPEN, Item, ItemQuerySet, ItemState, Run, RunEvent, ServerOutage
-from curation.web.database.clock import database_now, database_seconds
+from curation.web.database.queries import database_now, database_seconds
 from curation.web.text.figures import duration
 from curation.web.text.storable import storable
 
@@ -45,51 +45,37 @@ class PutOff:
         return [None] * len(works)
 
 
-@dataclass(frozen=True, slots=True)
-class PutOffPending:
+def put_off_pending(run: Run, target: EndpointTarget, outage: Outage) -> None:
     """Let all pending items of a stage wait, whose only endpoint is down."""
-
-    run: Run
-    target: EndpointTarget
-    outage: Outage
-
-    def __call__(self) -> None:
-        pending = Item.objects.filter(run=self.run, stage=self.run.stage, state=ItemState.PENDING)
-        _let_wait(pending.order_by(), self.run.pk, self.target, self.outage, claims=F("claims"))
+    pending = Item.objects.filter(run=run, stage=run.stage, state=ItemState.PENDING)
+    _let_wait(pending.order_by(), run.pk, target, outage, claims=F("claims"))
 
 
-@dataclass(frozen=True, slots=True)
-class PutOffForServer:
+def put_off_for_server(item: Item, server: str, reason: str) -> None:
     """Let a claimed item wait for its run's server, and with it all pending items of the stage: they need it too."""
-
-    item: Item
-    server: str
-    reason: str
-
-    def __call__(self) -> None:
-        run_id, now = self.item.run_id, database_now()
-        lose_calls([self.item.pk], "its item waits for the server")
-        items = Item.objects.filter(run_id=run_id, stage=self.item.stage)
-        is_known = items.filter(waits_for=None, waiting_since__isnull=False, state__in=OPEN).exists()
-        mine = items.filter(pk=self.item.pk, state=ItemState.CLAIMED, lease_owner=self.item.lease_owner)
-        waits = {"state": ItemState.WAITING, "waits_for": None, "waiting_since": Coalesce("waiting_since", now)}
-        mine.update(lease_owner="", lease_until=None, claims=F("claims") - 1, **waits)
-        items.filter(state=ItemState.PENDING).update(**waits)
-        outage = ServerOutage.objects.filter(run_id=run_id).first() if is_known else None
-        since = outage.since if outage else now
-        pause = timedelta(seconds=probe_pause((now - since).total_seconds()))
-        ServerOutage.objects.update_or_create(
-            run_id=run_id,
-            defaults={
-                "server": self.server,
-                "reason": outage.reason if outage else storable(self.reason)[:1000],
-                "since": since,
-                "probe_at": now + pause,
-            },
-        )
-        if outage is None:
-            message = f"{self.server} is down: {storable(self.reason)}. Its items wait until it answers again."
-            RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
+    run_id, now = item.run_id, database_now()
+    lose_calls([item.pk], "its item waits for the server")
+    items = Item.objects.filter(run_id=run_id, stage=item.stage)
+    is_known = items.filter(waits_for=None, waiting_since__isnull=False, state__in=OPEN).exists()
+    mine = items.filter(pk=item.pk, state=ItemState.CLAIMED, lease_owner=item.lease_owner)
+    waits = {"state": ItemState.WAITING, "waits_for": None, "waiting_since": Coalesce("waiting_since", now)}
+    mine.update(lease_owner="", lease_until=None, claims=F("claims") - 1, **waits)
+    items.filter(state=ItemState.PENDING).update(**waits)
+    outage = ServerOutage.objects.filter(run_id=run_id).first() if is_known else None
+    since = outage.since if outage else now
+    pause = timedelta(seconds=probe_pause((now - since).total_seconds()))
+    ServerOutage.objects.update_or_create(
+        run_id=run_id,
+        defaults={
+            "server": server,
+            "reason": outage.reason if outage else storable(reason)[:1000],
+            "since": since,
+            "probe_at": now + pause,
+        },
+    )
+    if outage is None:
+        message = f"{server} is down: {storable(reason)}. Its items wait until it answers again."
+        RunEvent.objects.create(run_id=run_id, level=RunEvent.Level.WARNING, message=message)
 
 
 def _let_wait(items: ItemQuerySet, run_id: int, target: EndpointTarget, outage: Outage, *, claims: object) -> None:

@@ -53,18 +53,6 @@ class EstimateIn(Strict):
     budget: Decimal | None = Field(None, examples=["5.00"], description="A note says if it does not suffice.")
 
 
-class EstimateOut(Out):
-    """The size of a launch. `cost` is null if the price of an `unpriced` model is not known."""
-
-    items: int
-    calls: int = Field(examples=[270])
-    tokens_in: int
-    tokens_out: int
-    cost: Money | None = Field(examples=["0.42"])
-    unpriced: list[str]
-    notes: list[str] = Field(examples=[["2 prompts have no pull-request record and cannot be challenged."]])
-
-
 class ResumeIn(Strict):
     budget: Decimal | None = Field(None, examples=["10.00"])
 
@@ -126,7 +114,7 @@ def post_run(request: HttpRequest, response: HttpResponse, slug: str, body: RunI
     return _accepted(response, run)
 
 
-@router.post("/projects/{slug}/runs/estimate", response=EstimateOut, summary="Estimate the cost of a launch")
+@router.post("/projects/{slug}/runs/estimate", response=Estimate, summary="Estimate the cost of a launch")
 def post_estimate(request: HttpRequest, slug: str, body: EstimateIn) -> Estimate:
     """Needs the scopes of the launch."""
     access = enter(request, slug, Scope.RUN)

@@ -6,15 +6,19 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import path, reverse
+from ninja import Query, Router
+from pydantic import Field
 
 from curation.llm.endpoints.named import endpoint_of
 from curation.llm.models import Endpoint
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Scope
-from curation.runs.usage.api import UsageQuery
+from curation.runs.calls.move import USAGE_DAYS
 from curation.runs.usage.figures import ENDED, UsageFigures, usage_by_day
 from curation.web.charts import DAY_MS, Figure, axis, bars, color, figure, lines
+from curation.web.lists.filters import RequestQuery
 from curation.web.lists.pages import Tab
+from curation.web.schemas import answer
 from curation.web.text.figures import counted, money
 
 PERIODS = (7, 30, 90)
@@ -65,9 +69,6 @@ def _calls_url(endpoint: Endpoint, usage: UsageFigures, *statuses: str, **more: 
     return f"{reverse('call-list', args=[endpoint.project.slug])}?{urlencode(query)}"
 
 
-urlpatterns = [path("p/<slug:slug>/models/<endpoint:name>/usage/", model_usage, name="model-usage")]
-
-
 def usage_charts(
     days: Sequence[UsageFigures], urls: Mapping[date, str], first: date, last: date
 ) -> list[tuple[str, Figure]]:
@@ -112,3 +113,26 @@ def usage_charts(
     if any(day.tokens_in for day in days):
         charts.append(("Tokens per day", chart(tokens, "tokens")))
     return charts
+
+
+router = Router(tags=["models"])
+
+
+class UsageQuery(RequestQuery):
+    days: int = Field(30, ge=1, le=USAGE_DAYS, description="The last days, today included.")
+
+
+@router.get(
+    "/projects/{slug}/models/{endpoint:name}/usage",
+    response=answer("UsageOut", total=UsageFigures, data=list[UsageFigures]),
+    summary="Calls, cost and latency of a model by day",
+)
+def get_usage(request: HttpRequest, slug: str, name: str, params: Query[UsageQuery]) -> dict[str, object]:
+    """`data` are the days with calls, in their order. Needs the scope `run`: on a day with few calls, the tokens of an
+    answer tell a blind reviewer which one it is."""
+    project = enter(request, slug, Scope.RUN).project
+    total, days = usage_by_day(project, endpoint_of(project, name).name, params.days)
+    return {"total": total, "data": days}
+
+
+urlpatterns = [path("p/<slug:slug>/models/<endpoint:name>/usage/", model_usage, name="model-usage")]

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from curation.runs.models import WorkerSeen
 from curation.runs.workers.storage import own_storage
-from curation.web.database.clock import database_now, seconds_ahead
+from curation.web.database.queries import database_now, seconds_ahead
 
 logger = logging.getLogger(__name__)
 EVERY_SECONDS = 5.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import DatabaseError
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from curation.runs.models import WorkerSeen
 from curation.runs.workers.presence import workers_alive
@@ -24,11 +24,12 @@ PAGE_SECONDS = 3.0
 
 
 class SandboxReport(BaseModel):
-    """`backend` is empty if none works; `place` is the worker's name, empty for this process."""
+    """The report of one sandbox worker, or of this process if there is none. `place` is the worker's name, empty for
+    this process."""
 
-    backend: str = ""
+    backend: str = Field("", examples=["docker"], description="The backend in use; empty if none works.")
     findings: list[BackendFinding] = []
-    place: str = ""
+    place: str = Field("", exclude=True)
 
     @property
     def works(self) -> bool:

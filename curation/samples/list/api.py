@@ -10,7 +10,7 @@ from curation.samples.list.pages import in_review, sample_page
 from curation.samples.list.saved_views import router as saved_views_router
 from curation.samples.list.similar import similar_samples
 from curation.samples.models import Sample, source_url
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import id_number
 from curation.web.problems import NotFound
 from curation.web.schemas import Page, answer

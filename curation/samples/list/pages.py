@@ -3,11 +3,11 @@ takes as long for the rows as for all else of the page.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from html import escape
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django import template
 from django.db import connections
@@ -24,15 +24,15 @@ from curation.samples.blind import look_at_rows, offered, refuse_hidden, reviews
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.web.components import NOTHING, badge, time
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from curation.web.lists.clauses import page_rows, read_page
 from curation.web.lists.filters import named_list
 from curation.web.lists.keyset import KeysetPage, decode_cursor, encode_cursor, in_order, page_of, paginate
-from curation.web.lists.pages import Chip, FilterControl, SortColumn, chips, column, controls
+from curation.web.lists.pages import chips, column, controls
 from curation.web.problems import Problem
-from curation.web.text.figures import counted, number, percent
+from curation.web.text.figures import NOTHING, badge, counted, number, percent, time
+from curation.web.text.markup import with_signs
 
 WINDOW = 1_000
 
@@ -139,29 +139,9 @@ class ListedSample:
     in_review_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class SampleListPage:
-    """The context of `samples/list.html` and `samples/_list.html`."""
-
-    slug: str
-    list_url: str
-    here_url: str
-    api_path: str
-    query: str
-    sort: str
-    controls: dict[str, FilterControl]
-    chips: tuple[Chip, ...]
-    columns: dict[str, SortColumn]
-    may_decide: bool
-    may_adjudicate: bool
-    rows: list[ListedSample] = field(default_factory=list)
-    newer_url: str = ""
-    older_url: str = ""
-    problem: Problem | None = None
-
-
-def list_page(access: Access, given: QueryDict) -> SampleListPage:
-    """The page of a URL. A filter that is refused becomes `problem`; the form shows its fields as they were sent."""
+def list_page(access: Access, given: QueryDict) -> dict[str, Any]:
+    """The context of `samples/list.html` and `samples/_list.html`. A filter that is refused becomes `problem`; the form
+    shows its fields as they were sent."""
     slug = access.project.slug
     url = reverse("sample-list", args=[slug])
     params, problem = SamplePageParams(), None
@@ -179,31 +159,31 @@ def list_page(access: Access, given: QueryDict) -> SampleListPage:
         problem = refused
     shown = offered(access, params.status)
     flags = [(word, label) for word, label in params.choices["flags"] if word in shown.flags]
-    return SampleListPage(
-        slug=slug,
-        list_url=url,
-        here_url=params.url(url, cursor=params.cursor, before=params.before),
-        api_path=params.url(f"/api/v1/projects/{slug}/samples"),
-        query=params.to_query(),
-        sort=params.sort if params.sort in shown.sorts else params.sorts[0],
-        controls=controls(
+    return {
+        "slug": slug,
+        "list_url": url,
+        "here_url": params.url(url, cursor=params.cursor, before=params.before),
+        "api_path": params.url(f"/api/v1/projects/{slug}/samples"),
+        "query": params.to_query(),
+        "sort": params.sort if params.sort in shown.sorts else params.sorts[0],
+        "controls": controls(
             {name: label for name, label in params.labels.items() if name not in shown.hidden},
             given if problem else QueryDict(params.to_query()),
             {**params.choices, "flags": flags},
         ),
-        chips=chips(url, params),
-        columns={
+        "chips": chips(url, params),
+        "columns": {
             word: column(url, params, word, label, same_order=same)
             for word, label, same in COLUMNS
             if word in shown.sorts
         },
-        may_decide=access.may(Scope.REVIEW),
-        may_adjudicate=access.may(Scope.RUN),
-        rows=_linked(access, rows),
-        newer_url=params.url(url, **newer) if newer else "",
-        older_url=params.url(url, **older) if older else "",
-        problem=problem,
-    )
+        "may_decide": access.may(Scope.REVIEW),
+        "may_adjudicate": access.may(Scope.RUN),
+        "rows": _linked(access, rows),
+        "newer_url": params.url(url, **newer) if newer else "",
+        "older_url": params.url(url, **older) if older else "",
+        "problem": problem,
+    }
 
 
 def _rows(access: Access, params: SamplePageParams) -> tuple[list[Sample], dict[str, str], dict[str, str]]:
@@ -263,7 +243,7 @@ def sample_row(row: ListedSample, *, may_adjudicate: bool) -> SafeString:
     predicted = NOTHING if hidden or sample.predicted is None else percent(sample.predicted)
     preview = f"Sample {pk}, hidden until it is decided" if hidden else escape(sample.preview) or "(no preview)"
     opponent = OPPONENTS.get(getattr(sample, "opponent", None) or "", "")
-    instance, repo, source = escape(sample.instance_id), escape(sample.repo), escape(sample.source)
+    instance, repo, source = (escape(with_signs(name)) for name in (sample.instance_id, sample.repo, sample.source))
     return SafeString(f"""<tr data-row id="sample-{pk}">
   <td class="table__check"><input type="checkbox" name="ids" value="{pk}" aria-label="Select sample {pk}"></td>
   <td class="num">{pk}</td>

@@ -64,14 +64,15 @@ def confirm_bulk(access: Access, given: QueryDict) -> dict[str, object]:
 @project_page(Scope.READ, "GET", refuses_query=refuse_hidden_query)
 def sample_list(request: HttpRequest, access: Access) -> HttpResponse:
     page = list_page(access, request.GET)
+    problem: Problem | None = page["problem"]
     fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
     # htmx swaps in a response with status 422; the notice in the list names the error.
-    status = 200 if page.problem is None else 422 if fragment else page.problem.status
+    status = 200 if problem is None else 422 if fragment else problem.status
     template = "samples/_list.html" if fragment else "samples/list.html"
-    response = render(request, template, {"page": page, "api_path": page.api_path}, status=status)
+    response = render(request, template, {"page": page, "api_path": page["api_path"]}, status=status)
     patch_vary_headers(response, ["HX-Request"])
-    if fragment and page.problem is None:
-        response["HX-Push-Url"] = page.here_url
+    if fragment and problem is None:
+        response["HX-Push-Url"] = page["here_url"]
     return response
 
 

@@ -67,10 +67,11 @@ class ScenarioKind(ImportKind[Options, Document]):
     def write(self, target: ImportTarget, entries: list[Document]) -> dict[str, int]:
         run = target.run
         found = upsert_bundles(project=run.project, bundles=entries, user=run.created_by, run=run)
-        if found.updated:
-            again = [*target.memory.get("drafts_again", []), *found.updated]
+        if found["updated"]:
+            again = [*target.memory.get("drafts_again", []), *found["updated"]]
             target.memory["drafts_again"] = target.notes["drafts_again"] = again[:MAX_LISTED]
-        return {"scenarios": len(found.created), "updated": len(found.updated), "unchanged": len(found.unchanged)}
+        counts = {outcome: len(names) for outcome, names in found.items()}
+        return {"scenarios": counts.pop("created"), **counts}
 
     def preview(self, row: SourceRow, options: Options) -> RowPreview:
         found = self.parse(row, options)

@@ -12,6 +12,7 @@ from curation.runs.models import Run
 from curation.scenarios.bundles.harbor import Document
 from curation.scenarios.copies import link_copies
 from curation.scenarios.models import Scenario, ScenarioAxis, ScenarioStatus, ScenarioText
+from curation.web.ids import lock_row
 from curation.web.problems import Conflict, FieldError, Stale
 from curation.web.text.figures import counted
 
@@ -68,7 +69,7 @@ def replace_bundle(
     seen_version: int | None = None,
 ) -> SavedBundle:
     """Replace the bundle, in the caller's transaction; the caller links copies. Raises as `save_scenario`."""
-    row = Scenario.objects.select_for_update().get(pk=scenario.pk, project=project)
+    row = lock_row(scenario, "scenario")
     if seen_version is not None and seen_version != row.version:
         raise Stale.version(seen_version, row.version)
     if row.bundle_sha256 == bundle.sha256:
@@ -82,7 +83,7 @@ def delete_scenario(*, access: Access, scenario: Scenario) -> None:
     """Delete a scenario with its bundle and reports. Raises `Conflict` if it has trajectories."""
     access.require(Scope.RUN)
     with transaction.atomic():
-        row = Scenario.objects.select_for_update().get(pk=scenario.pk)
+        row = lock_row(scenario, "scenario")
         if count := row.trajectories.count():
             had = counted(count, "trajectory")
             raise Conflict(f"The scenario has {had}. Edit the scenario instead of deleting it.", code="rolled_out")
@@ -147,22 +148,12 @@ def _log(project: Project, user: User | None, row: Scenario, action: str) -> Non
     AuditEntry.record(actor=user, project=project, action=action, subject=row.name, data=data)
 
 
-@dataclass(frozen=True, slots=True)
-class UpsertedBundles:
-    """Names in the order of the bundles. The `updated` ones are drafts again."""
-
-    created: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-
-
 def upsert_bundles(
     *, project: Project, bundles: Sequence[Document], user: User | None, run: Run | None = None
-) -> UpsertedBundles:
-    """Save all bundles or none. Of two with the same name the later one is saved."""
-    created: list[str] = []
-    updated: list[str] = []
-    unchanged: list[str] = []
+) -> dict[str, list[str]]:
+    """Save all bundles or none. Of two with the same name the later one is saved. Return the names that were `created`,
+    `updated`, which are drafts again, and `unchanged`, each in the order of the bundles."""
+    found: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     with transaction.atomic():
         lock_scenarios(project)
         changed: list[int] = []
@@ -173,21 +164,21 @@ def upsert_bundles(
             for bundle in batch:
                 row = existing.get(bundle.name)
                 if row is None:
-                    created.append(bundle.name)
+                    found["created"].append(bundle.name)
                 elif replace_bundle(project, row, bundle, user=user, run=run).changed:
-                    updated.append(bundle.name)
+                    found["updated"].append(bundle.name)
                     changed.append(row.pk)
                 else:
-                    unchanged.append(bundle.name)
+                    found["unchanged"].append(bundle.name)
             if run is not None:
                 again = [row.pk for row in existing.values() if row.run_id != run.pk and not row.imported_again]
                 Scenario.objects.filter(pk__in=again).update(imported_again=True)
         if changed:
             link_copies(project, changed)
-        if created:
+        if created := found["created"]:
             data: dict[str, object] = {"created": len(created), "run": run and str(run.pk)}
             AuditEntry.record(actor=user, project=project, action="scenario.take_in", subject=project.slug, data=data)
-    return UpsertedBundles(tuple(created), tuple(updated), tuple(unchanged))
+    return found
 
 
 def _batches(bundles: Sequence[Document]) -> Iterable[list[Document]]:

@@ -36,6 +36,8 @@ class TaskReader:
                 yield SourceRow(offset, self._document(root), after, root)
             except (RowRefused, TaskRefused) as refused:
                 yield BadRow(offset, f"{root.rstrip('/') or self.format}: {refused}", after)
+        if self._files.damage and start.offset <= len(self._paths):
+            yield BadRow(len(self._paths), self._files.damage, SourcePosition(len(self._paths) + 1))
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         return islice(self.rows(SourcePosition(start)), length)

@@ -14,6 +14,7 @@ from curation.scenarios.claims.provider import check_documentation, check_provid
 from curation.scenarios.claims.task import check_task
 from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Scenario, ScenarioStatus
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
+from curation.web.ids import lock_row
 from curation.web.problems import Conflict, FieldError, Invalid, Stale
 
 
@@ -78,7 +79,7 @@ def clear_axes(
     if not comment.strip():
         raise Invalid.fields([FieldError("comment", "say why the axes are right")])
     with transaction.atomic():
-        row = Scenario.objects.select_for_update().get(pk=scenario.pk)
+        row = lock_row(scenario, "scenario")
         if seen_version is not None and seen_version != row.version:
             raise Stale.version(seen_version, row.version)
         if row.status != ScenarioStatus.HELD:

@@ -24,14 +24,13 @@ from curation.scenarios.pages.schemas import (
     ADDED,
     AxisOut,
     ClearAxesIn,
-    CoverageOut,
     ScenarioOut,
     measured_out,
     scenario_out,
     scenario_row,
 )
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.scenarios.taxonomy.coverage import Coverage, coverage
+from curation.scenarios.taxonomy.coverage import CoverageOut, coverage
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.schemas import Page, Strict, answer
@@ -114,7 +113,7 @@ def create_scenario(request: HttpRequest, response: HttpResponse, slug: str) -> 
 
 
 @router.get("/projects/{slug}/scenarios/coverage", response=CoverageOut, summary="Coverage over two axes")
-def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> Coverage:
+def get_coverage(request: HttpRequest, slug: str, rows: str = "task", columns: str = "provider") -> CoverageOut:
     access = enter(request, slug, Scope.READ)
     return coverage(access=access, rows=rows, columns=columns)
 

@@ -1,10 +1,7 @@
 """The contexts of the pages of a scenario and its gate reports; all texts of the bundle are escaped."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from django.utils.safestring import SafeString
 
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
 from curation.scenarios.claims.evidence import ClaimFinding
@@ -19,22 +16,6 @@ ANNOUNCED = {
     "banner": "login banner, /etc/issue",
     "file": "file /home/agent/NOTICE",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AxisView:
-    """A claimed value with the gate's finding. `cleared_by` is the person who says that a mismatch is right."""
-
-    axis: str
-    value: str
-    finding: ClaimFinding
-    reason: SafeString
-    cleared_by: str
-    comment: SafeString
-
-    @property
-    def is_open(self) -> bool:
-        return self.finding == ClaimFinding.MISMATCH and not self.cleared_by
 
 
 def scenario_view(row: Scenario) -> dict[str, object]:
@@ -76,20 +57,23 @@ def report_view(row: Scenario, report: GateReport) -> dict[str, object]:
     }
 
 
-def _axes(report: GateReport) -> tuple[AxisView, ...]:
+def _axes(report: GateReport) -> tuple[dict[str, object], ...]:
+    """The claimed values with the gate's findings. `cleared_by` is the person who says that a mismatch is right."""
     cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
     views = []
     for check in report.axes:
-        person = cleared.get(check["axis"]) if check["finding"] == ClaimFinding.MISMATCH else None
+        is_mismatch = check["finding"] == ClaimFinding.MISMATCH
+        person = cleared.get(check["axis"]) if is_mismatch else None
         views.append(
-            AxisView(
-                axis=with_signs(check["axis"]),
-                value=with_signs(check["value"]),
-                finding=ClaimFinding(check["finding"]),
-                reason=visible(check["reason"]),
-                cleared_by="" if person is None else str(person.user or "a deleted account"),
-                comment=visible(person.comment if person else ""),
-            )
+            {
+                "axis": with_signs(check["axis"]),
+                "value": with_signs(check["value"]),
+                "finding": ClaimFinding(check["finding"]),
+                "reason": visible(check["reason"]),
+                "cleared_by": "" if person is None else str(person.user or "a deleted account"),
+                "comment": visible(person.comment if person else ""),
+                "is_open": is_mismatch and person is None,
+            }
         )
     return tuple(views)
 

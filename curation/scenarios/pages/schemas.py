@@ -11,7 +11,6 @@ from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.models import AxisClearance, Family, GateReport, Scenario
 from curation.scenarios.pages.measured import Measured
 from curation.scenarios.taxonomy.axes import Axis
-from curation.scenarios.taxonomy.coverage import CellOut, Coverage
 from curation.web.schemas import Out, Strict
 
 # Fields that the server adds to a bundle; a client may send them back.
@@ -150,22 +149,6 @@ class AxisOut(Out):
     @staticmethod
     def resolve_values(axis: Axis) -> list[dict[str, str]]:
         return [{"value": value, "about": about} for value, about in axis.values.items()]
-
-
-class CoverageOut(Out):
-    """Cells row by row; pairs without any are listed with zeros."""
-
-    rows: str = Field(examples=["task"])
-    columns: str = Field(examples=["provider"])
-    cells: list[CellOut]
-    admitted: int
-    kept: int
-    outside: int = Field(description="Admitted scenarios that lack one of the two axes.")
-    copies: int = Field(description="Admitted scenarios that are not counted, because they are copies of one that is.")
-
-    @staticmethod
-    def resolve_cells(found: Coverage) -> list[CellOut]:
-        return [cell for line in found.cells for cell in line]
 
 
 def measured_out(found: Measured) -> dict[str, object]:

@@ -1,7 +1,5 @@
 """Coverage: the number of admitted scenarios and kept trajectories per pair of values of two axes."""
 
-from dataclasses import dataclass
-
 from django.db.models import Count, F, Q, QuerySet
 from pydantic import Field
 
@@ -27,25 +25,21 @@ class CellOut:
     kept: int = Field(description="Trajectories.")
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """A table of two axes. `outside` counts admitted scenarios that lack one of them.
+@out
+class CoverageOut:
+    """Cells row by row; pairs without any are listed with zeros. Of a group of copies only the first admitted one is
+    counted, in its cell."""
 
-    Of a group of copies only the first admitted one is counted, in its cell; `copies` are the admitted ones besides.
-    """
-
-    rows: str
-    columns: str
-    row_values: tuple[str, ...]
-    column_values: tuple[str, ...]
-    cells: tuple[tuple[CellOut, ...], ...]
-    admitted: int
-    kept: int
-    outside: int
-    copies: int
+    rows: str = Field(examples=["task"])
+    columns: str = Field(examples=["provider"])
+    cells: list[CellOut] = Field()
+    admitted: int = Field()
+    kept: int = Field()
+    outside: int = Field(description="Admitted scenarios that lack one of the two axes.")
+    copies: int = Field(description="Admitted scenarios that are not counted, because they are copies of one that is.")
 
 
-def coverage(*, access: Access, rows: str = "task", columns: str = "provider") -> Coverage:
+def coverage(*, access: Access, rows: str = "task", columns: str = "provider") -> CoverageOut:
     """Those who review blind get the kept trajectories of decided samples only. Raises `Problem` (400) for an unknown
     axis, or the same axis twice."""
     project = access.project
@@ -63,18 +57,14 @@ def coverage(*, access: Access, rows: str = "task", columns: str = "provider") -
     found = {**admitted, **kept}
     row_values = _values(taxonomy, rows, [row for row, _ in found])
     column_values = _values(taxonomy, columns, [column for _, column in found])
-    return Coverage(
+    return CoverageOut(
         rows=rows,
         columns=columns,
-        row_values=row_values,
-        column_values=column_values,
-        cells=tuple(
-            tuple(
-                CellOut(row, column, admitted.get((row, column), 0), kept.get((row, column), 0))
-                for column in column_values
-            )
+        cells=[
+            CellOut(row, column, admitted.get((row, column), 0), kept.get((row, column), 0))
             for row in row_values
-        ),
+            for column in column_values
+        ],
         admitted=sum(admitted.values()),
         kept=sum(kept.values()),
         outside=counted.count() - sum(admitted.values()),

@@ -1,6 +1,8 @@
 """The coverage heatmap: every cell with its count, shade and links to its lists."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from urllib.parse import quote
 
 from django.http import QueryDict
@@ -9,7 +11,7 @@ from django.urls import reverse
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.scenarios.taxonomy.axes import taxonomy_of
-from curation.scenarios.taxonomy.coverage import CellOut, Coverage, coverage
+from curation.scenarios.taxonomy.coverage import CellOut, CoverageOut, coverage
 
 # Shades without the empty one; the cell always shows the number too.
 SHADES = 4
@@ -23,7 +25,8 @@ def coverage_page(access: Access, given: QueryDict) -> dict[str, object]:
     project = access.project
     found = coverage(access=access, rows=rows, columns=columns)
     axes = taxonomy_of(project.settings).axes
-    most = max((_count(cell, by) for line in found.cells for cell in line), default=0)
+    most = max((_count(cell, by) for cell in found.cells), default=0)
+    by_row = {row: list(cells) for row, cells in groupby(found.cells, key=attrgetter("row"))}
     lines = tuple(
         {
             "value": value,
@@ -31,23 +34,24 @@ def coverage_page(access: Access, given: QueryDict) -> dict[str, object]:
             "cells": _views(project, found, cells, by, most),
             "total": _total(cells, by),
         }
-        for value, cells in zip(found.row_values, found.cells, strict=True)
+        for value, cells in by_row.items()
     )
+    by_column = list(zip(*by_row.values(), strict=True))
     return {
         "found": found,
         "axes": tuple(axes),
         "by": by or "admitted",
         "choices": tuple(SHOWN.items()),
-        "columns": tuple((value, axes[columns].values.get(value, "")) for value in found.column_values),
+        "columns": tuple((one[0].column, axes[columns].values.get(one[0].column, "")) for one in by_column),
         "lines": lines,
-        "totals": tuple(_total([line[n] for line in found.cells], by) for n in range(len(found.column_values))),
-        "empty_cells": sum(_count(cell, by) == 0 for line in found.cells for cell in line),
+        "totals": tuple(_total(cells, by) for cells in by_column),
+        "empty_cells": sum(_count(cell, by) == 0 for cell in found.cells),
         "api_path": f"/api/v1/projects/{project.slug}/scenarios/coverage?rows={quote(rows)}&columns={quote(columns)}",
     }
 
 
 def _views(
-    project: Project, found: Coverage, cells: Sequence[CellOut], by: str | None, most: int
+    project: Project, found: CoverageOut, cells: Sequence[CellOut], by: str | None, most: int
 ) -> tuple[dict[str, object], ...]:
     scenarios = reverse("scenario-list", args=[project.slug])
     trajectories = reverse("trajectory-list", args=[project.slug])

@@ -1,5 +1,6 @@
 """Attacks on Harbor tasks: a model writes programs, and Harbor runs each as the solution of a copy of the task."""
 
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from curation.runs.workers.sandbox import in_session_thread
 from curation.scenarios.gate.harbor import one_at_a_time
 from curation.scenarios.models import Scenario
 from curation.trajectories.params import AttackParams
+from curation.web.text.figures import counted
 from judging.answers.facts import fenced_blocks
 from judging.sections import sections
 from sandbox.errors import SandboxError
@@ -22,6 +24,9 @@ from sandbox.harbor.task_folder import ENVIRONMENT, TESTS, TaskFolder
 SIGHTS = {"without": "without sight of the checker", "with": "with sight of the checker"}
 # Characters of one file that the model is shown, and of the tests' output.
 SHOWN_FILE, SHOWN_OUTPUT = 20_000, 4_000
+NOT_TRIED = "warning: no reply of the model was an attack, so nothing was tried"
+# A line that does nothing.
+_IDLE = re.compile(r"(#.*|:|true|exit( \d+)?)?")
 NO_PROGRAM = "Your reply has no block that begins with ```sh. Reply with one program."
 
 
@@ -55,7 +60,7 @@ async def _attacked(
 ) -> Check:
     doubtful, made = None, 0
     async for number, tried in _programs(context, item, job, most, user, reused):
-        made += 1
+        made += not all(_IDLE.fullmatch(line.strip(" \t;")) for line in tried.lines[0].command.splitlines())
         name = f"attack {number} {SIGHTS[sight]}"
         if tried.undone:
             return Check(name, False, got_in(tried), tried.lines)
@@ -108,8 +113,7 @@ def honest_check(solver: str, solved: bool, lines: Sequence[ReportLine]) -> Chec
 
 def survived(attacks: int, sight: str) -> Check:
     """The check of attacks that did not get in. Replies without an attack prove nothing."""
-    reason = "" if attacks else "warning: no reply of the model was an attack, so nothing was tried"
-    return Check(f"{attacks} {'attack' if attacks == 1 else 'attacks'} {SIGHTS[sight]}", True, reason)
+    return Check(f"{counted(attacks, 'attack')} {SIGHTS[sight]}", True, "" if attacks else NOT_TRIED)
 
 
 def shown(task: TaskFolder, folders: Sequence[str], *, call: str, then: Sequence[tuple[str, str]] = ()) -> str:

@@ -20,7 +20,7 @@ from curation.scenarios.gate.harbor import BACKEND
 from curation.scenarios.gate.result import add_checks
 from curation.scenarios.gate.stage import GateStage, reference_of, subject_of, task_of
 from curation.scenarios.models import Family, Scenario, ScenarioQuerySet, ScenarioStatus
-from curation.trajectories.attack.harbor import SIGHTS, HarborJob, attack_task, honest_check, survived
+from curation.trajectories.attack.harbor import NOT_TRIED, SIGHTS, HarborJob, attack_task, honest_check, survived
 from curation.trajectories.attack.mend import PROGRAMS, MendStage
 from curation.trajectories.models import Outcome
 from curation.trajectories.params import AttackParams, RolloutParams, scenarios_to_attack
@@ -98,13 +98,14 @@ class AttackStage(_EpisodeStage):
         else:
             checks, machine = await self._attack(context, item, job, reused), job.plan.backend.name
         got_in = [check for check in checks if not check.passed]
+        tried = any(check.reason != NOT_TRIED for check in checks)
         programs: Json = {}
         if isinstance(job, HarborJob):
             programs[PROGRAMS] = storable_json([check.transcript[0].command for check in got_in])
 
         def write() -> Json:
             found = _add(context.run, job.scenario, checks, ScenarioStatus.REJECTED, machine)
-            return {"got_in": len(got_in), **programs, **found, **reused_result(reused)}
+            return {"got_in": len(got_in), "tried": tried, **programs, **found, **reused_result(reused)}
 
         return write
 
@@ -125,7 +126,7 @@ class AttackStage(_EpisodeStage):
             reused += calls
             if episode.error:
                 raise ItemFailed(f"infrastructure: {episode.error}")
-            made += episode.outcome != Outcome.FORMAT_ERROR
+            made += bool(episode.commands) and episode.outcome != Outcome.FORMAT_ERROR
             if episode.keep and (attack := await _replayed(item, job, episode)) and attack.undone:
                 return Check(f"attack {number} {SIGHTS[sight]}", False, attack.undone, attack.lines)
         return survived(made, sight)
@@ -179,14 +180,22 @@ def mended_in(run: Run, number: int) -> ScenarioQuerySet:
 
 
 def attack_figures(run: Run) -> Json:
-    """Count the scenarios that were attacked, that an attack got into, and that are admitted now."""
+    """Count the scenarios that were attacked, that no reply of the model attacked, that an attack got into, and that
+    are admitted now."""
     items = Item.objects.filter(run=run, stage__startswith="attack-", state=ItemState.DONE)
+    first = items.filter(stage="attack-1")
+    not_tried = first.filter(result__tried=False).count()
     got_in = items.filter(result__got_in__gt=0).values("target_id").distinct()
     confirmed = Item.objects.filter(run=run, stage__startswith="solve-", state=ItemState.DONE, result__solved=True)
     repaired = Item.objects.filter(run=run, stage__startswith="repair-", result__repaired=True)
     is_proven = Q(pk__in=confirmed.values("target_id")) | Q(pk__in=repaired.values("target_id"), family=Family.HARBOR)
     mended = Scenario.objects.filter(is_proven, status=ScenarioStatus.ADMITTED)
-    return {"attacked": items.filter(stage="attack-1").count(), "got_in": got_in.count(), "mended": mended.count()}
+    return {
+        "attacked": first.count() - not_tried,
+        "not_tried": not_tried,
+        "got_in": got_in.count(),
+        "mended": mended.count(),
+    }
 
 
 def episodes_of(params: AttackParams, model: str) -> RolloutParams:

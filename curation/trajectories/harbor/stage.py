@@ -6,7 +6,7 @@ ended are counted with their cost, and run again by resuming the job without the
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
@@ -83,11 +83,15 @@ class Progress(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class TrialUsage:
-    """The usage of a trial. `cost` is None if unknown."""
+    """The usage of a trial. `cost` is None if unknown, and so are tokens that Harbor did not count."""
 
-    tokens_in: int
-    tokens_out: int
+    tokens_in: int | None
+    tokens_out: int | None
     cost: Decimal | None
+
+    @property
+    def tokens(self) -> int | None:
+        return None if self.tokens_in is None is self.tokens_out else (self.tokens_in or 0) + (self.tokens_out or 0)
 
 
 @dataclass(slots=True)
@@ -155,8 +159,8 @@ class Watch:
                 self.run.pk,
                 {
                     "items_done": len(final),
-                    "tokens_in": sum(one.tokens_in for one in used),
-                    "tokens_out": sum(one.tokens_out for one in used),
+                    "tokens_in": sum(one.tokens_in or 0 for one in used),
+                    "tokens_out": sum(one.tokens_out or 0 for one in used),
                     "cost": sum((one.cost for one in used if one.cost is not None), Decimal(0)),
                     "cost_unknown_calls": sum(one.cost is None for one in used),
                 },
@@ -181,7 +185,7 @@ class Watch:
             result={
                 "rewards": dict(trial.rewards),
                 "exception": trial.exception,
-                "tokens": used.tokens_in + used.tokens_out,
+                "tokens": used.tokens,
                 "cost": None if used.cost is None else str(used.cost),
                 "trajectories": [row.pk for row in rows],
             },
@@ -192,15 +196,15 @@ class Watch:
         """Return the tokens that Harbor counted, and their cost by the model's prices, or else as Harbor says."""
         used = trial.result.get("agent_result") or {}
         config = trial.result.get("config") or {}
-        tokens_in, tokens_out = int(used.get("n_input_tokens") or 0), int(used.get("n_output_tokens") or 0)
+        found = TrialUsage(used.get("n_input_tokens"), used.get("n_output_tokens"), Decimal(0))
         if not (config.get("agent") or {}).get("model_name"):
-            return TrialUsage(tokens_in, tokens_out, Decimal(0))
+            return found
         target = target_of_trial(config, self.targets)
-        cost = None if target is None or not used else cost_of(target, tokens_in, tokens_out)
+        cost = None if target is None else cost_of(target, found.tokens_in, found.tokens_out)
         said = used.get("cost_usd")
         if cost is None and isinstance(said, int | float) and said >= 0:
             cost = Decimal(str(said)).quantize(PLACES)
-        return TrialUsage(tokens_in, tokens_out, cost)
+        return replace(found, cost=cost)
 
 
 class HarborStage(StageOf[HarborParams]):

@@ -1,6 +1,5 @@
 """The sections with results on the pages of rollout, replay, pairs and Harbor runs."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from django.db.models import Count
@@ -15,6 +14,7 @@ from curation.trajectories.pairs import pair_figures
 from curation.trajectories.probe.values import VERDICT_TONES, probe_figures
 from curation.trajectories.rollout.balance import BalanceOut, terminal_balance
 from curation.trajectories.shell import action_of
+from curation.web.text.figures import percent
 from curation.web.text.transcript import summary_line
 from judging.statistics.rates import Interval
 from judging.statistics.values import ActionVerdict
@@ -73,26 +73,6 @@ def replay_section(run: Run) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRow:
-    """A step, and another action in its state or the state before it. Intervals are at 95 %."""
-
-    row: StepAdvantage
-    url: str
-    scenario: str
-    action: str
-    other: str
-
-    @property
-    def tone(self) -> str:
-        return VERDICT_TONES[ActionVerdict(self.row.verdict)]
-
-    @property
-    def advantage(self) -> str:
-        """In percentage points, with its interval."""
-        return Interval(self.row.low, self.row.high).around(self.row.difference)
-
-
 def probe_section(run: Run) -> dict[str, object]:
     """The comparisons by verdict, and the clearest of them."""
     rows = StepAdvantage.objects.filter(value__run=run)
@@ -104,17 +84,21 @@ def probe_section(run: Run) -> dict[str, object]:
     }
 
 
-def _comparison(run: Run, row: StepAdvantage) -> ComparisonRow:
+def _comparison(run: Run, row: StepAdvantage) -> dict[str, object]:
+    """A step, and another action in its state or the state before it. `advantage` is in percentage points, with its
+    95 % interval."""
     value, against = row.value, row.against
     page = reverse("trajectory-page", args=[run.project.slug, value.trajectory_id])
     is_before = value.trajectory_id == against.trajectory_id
-    return ComparisonRow(
-        row=row,
-        url=f"{page}?step={value.at}#step-{value.at}",
-        scenario=value.trajectory.scenario_name,
-        action=_action_at(value),
-        other="the state before it" if is_before else _action_at(against),
-    )
+    return {
+        "row": row,
+        "url": f"{page}?step={value.at}#step-{value.at}",
+        "scenario": value.trajectory.scenario_name,
+        "action": _action_at(value),
+        "other": "the state before it" if is_before else _action_at(against),
+        "tone": VERDICT_TONES[ActionVerdict(row.verdict)],
+        "advantage": Interval(row.low, row.high).around(row.difference),
+    }
 
 
 def _action_at(value: StepValue) -> SafeString:
@@ -135,10 +119,10 @@ def pairs_section(run: Run) -> dict[str, object]:
 
 def _shares(balance: BalanceOut) -> list[dict[str, object]]:
     return [
-        {"label": "Exit", "percent": round(100 * balance.exit), "note": "end in exit"},
-        {"label": "Panic", "percent": round(100 * balance.panic), "note": "end in panic"},
-        {"label": "Empty queue", "percent": round(100 * balance.empty_queue), "note": "had nothing to do"},
-        {"label": "Blocked", "percent": round(100 * balance.blocked), "note": "could not do it"},
+        {"label": "Exit", "share": percent(balance.exit), "note": "end in exit"},
+        {"label": "Panic", "share": percent(balance.panic), "note": "end in panic"},
+        {"label": "Empty queue", "share": percent(balance.empty_queue), "note": "had nothing to do"},
+        {"label": "Blocked", "share": percent(balance.blocked), "note": "could not do it"},
     ]
 
 

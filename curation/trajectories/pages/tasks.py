@@ -30,20 +30,13 @@ class TaskList(TrajectoryFilter, ListParams):
     k: int = Field(default=5, ge=1, le=1000, description="Attempts of `pass_at_k`, or all where a task has fewer.")
 
 
-class IntervalOut(Schema):
-    """A share with its 95 % interval (Wilson)."""
-
-    value: float = Field(examples=[0.5])
-    low: float = Field(examples=[0.15])
-    high: float = Field(examples=[0.85])
-
-
 class PassAtKOut(Schema):
-    """The share of sets of `k` attempts of which one is solved (Chen et al. 2021), unbiased."""
+    """The share of sets of `k` attempts of which one is solved (Chen et al. 2021), unbiased, with its 95 % interval:
+    Wilson's of `pass_at_1`, and of more attempts from its bounds."""
 
     k: int = Field(examples=[5])
     value: float = Field(examples=[0.9])
-    low: float = Field(examples=[0.4], description="From the bounds of `pass_at_1`.")
+    low: float = Field(examples=[0.4])
     high: float = Field(examples=[1.0])
 
 
@@ -55,7 +48,7 @@ class TaskAttemptsOut(Schema):
     solved: int = Field(examples=[2])
     errors: int = Field(examples=[0])
     unknown: int = Field(examples=[0])
-    pass_at_1: IntervalOut | None = Field(description="Null without an attempt.")
+    pass_at_1: PassAtKOut | None = Field(description="Null without an attempt.")
     pass_at_k: PassAtKOut | None
     pass_hat_k: PassAtKOut | None = Field(description="The share of sets of `k` attempts of which all are solved.")
 
@@ -99,7 +92,7 @@ def task_out(task: str, counts: dict[str, int], k: int) -> dict[str, object]:
     row |= {"unknown": counts.get(Outcome.UNKNOWN, 0), "pass_at_1": None, "pass_at_k": None, "pass_hat_k": None}
     if attempts:
         share, k = wilson(solved, attempts), min(k, attempts)
-        row["pass_at_1"] = {"value": solved / attempts, "low": share.low, "high": share.high}
+        row["pass_at_1"] = {"k": 1, "value": solved / attempts, "low": share.low, "high": share.high}
         bounds = {"low": 1 - (1 - share.low) ** k, "high": 1 - (1 - share.high) ** k}
         row["pass_at_k"] = {"k": k, "value": pass_at_k(tried, k), **bounds}
         every = {"low": share.low**k, "high": share.high**k}

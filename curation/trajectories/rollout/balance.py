@@ -23,20 +23,27 @@ EMPTY_QUEUE, BLOCKED = "empty-queue", "blocked"
 
 @out
 class BalanceOut:
-    """Kept trajectories and their shares (0 to 1) by terminal and by task; 0 without any."""
+    """Kept trajectories with a terminal and their shares (0 to 1) by terminal and by task; null without any.
+
+    Imported runs and episodes on servers have no terminal.
+    """
 
     kept: int = Field(examples=[20])
-    exit: float = Field(examples=[0.85])
-    panic: float = Field(examples=[0.15])
-    empty_queue: float = Field(examples=[0.1])
-    blocked: float = Field(examples=[0.15])
+    exit: float | None = Field(examples=[0.85])
+    panic: float | None = Field(examples=[0.15])
+    empty_queue: float | None = Field(examples=[0.1])
+    blocked: float | None = Field(examples=[0.15])
+
+    @classmethod
+    def of(cls, *, kept: int, **counts: int) -> "BalanceOut":
+        return cls(kept=kept, **{name: count / kept if kept else None for name, count in counts.items()})
 
     def as_json(self) -> dict[str, object]:
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(self).items()}
 
     def warnings(self, band: Band) -> list[str]:
         """Return a warning if the share of panics is outside the project's band."""
-        if not self.kept or band.panic_low <= self.panic <= band.panic_high:
+        if self.panic is None or band.panic_low <= self.panic <= band.panic_high:
             return []
         side = "fewer" if self.panic < band.panic_low else "more"
         shares = f"{percent(self.panic)} of {counted(self.kept, 'kept trajectory')} end in panic"
@@ -45,13 +52,14 @@ class BalanceOut:
 
 
 def terminal_balance(rows: TrajectoryQuerySet) -> BalanceOut:
-    """One query over the kept trajectories among `rows`."""
+    """One query over the kept trajectories among `rows` that have a terminal."""
 
     def of_task(task: str) -> Exists:
         return Exists(ScenarioAxis.objects.filter(scenario=OuterRef("scenario"), axis="task", value=task))
 
     counted = (
         rows.kept()
+        .exclude(terminal="")
         .order_by()
         .aggregate(
             kept=Count("id"),
@@ -61,9 +69,7 @@ def terminal_balance(rows: TrajectoryQuerySet) -> BalanceOut:
             blocked=Count("id", filter=Q(of_task(BLOCKED))),
         )
     )
-    kept = counted.pop("kept")
-    shares = {name: number / kept if kept else 0.0 for name, number in counted.items()}
-    return BalanceOut(kept=kept, **shares)
+    return BalanceOut.of(**counted)
 
 
 def rollout_figures(run: Run) -> Json:

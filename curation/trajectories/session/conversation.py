@@ -34,14 +34,6 @@ CONVERSATION = "conversation"
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A text of a block with the name of its argument."""
-
-    name: str
-    piece: TurnPiece
-
-
-@dataclass(frozen=True, slots=True)
 class Subagent:
     """The session of a subagent. `pk` is the one of its fragments: that of the trajectory, then its place in it."""
 
@@ -52,18 +44,19 @@ class Subagent:
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block on the page. `subagent` is None if the trajectory does not have the session that it names."""
+    """A block on the page. `fields` are its texts with the names of their arguments. `subagent` is None if the
+    trajectory does not have the session that it names."""
 
     kind: Kind
     title: str
-    fields: tuple[Field, ...]
+    fields: tuple[tuple[str, TurnPiece], ...]
     facts: tuple[StepFact, ...] = ()
     subagent: Subagent | None = None
 
     @property
     def is_command(self) -> bool:
         """Whether it is a call with a command and nothing else that counts."""
-        return self.kind == "call" and bool(self.fields) and self.fields[0].piece.form == "command"
+        return self.kind == "call" and bool(self.fields) and self.fields[0][1].form == "command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +146,7 @@ class StepConversation(Transcript[Exchange]):
 
     def _view(self, block: StepBlock, places: range) -> BlockView:
         fields = tuple(
-            Field(with_signs(text.name), self.beginning(turn)) for text, turn in zip(block.texts, places, strict=True)
+            (with_signs(text.name), self.beginning(turn)) for text, turn in zip(block.texts, places, strict=True)
         )
         facts = [StepFact(error, "bad")] if (error := block.error) else []
         if block.seconds:

@@ -12,7 +12,7 @@ import orjson
 from django.http import HttpRequest, HttpResponse
 from pydantic import BaseModel
 
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.models import IdempotentResponse
 from curation.web.problems import Conflict, InProgress, Problem
 

@@ -21,9 +21,9 @@ from django.middleware.gzip import GZipMiddleware
 from django.shortcuts import render, resolve_url
 from prometheus_client import Counter, Histogram
 
-from curation.web.failures import failure_of
+from curation.web.failures import problem_of
 from curation.web.http import idempotency
-from curation.web.http.responses import UNSTORABLE, answer_unchanged, problem_response, unstorable_problem
+from curation.web.http.responses import answer_unchanged, problem_response
 from curation.web.ids import number
 from curation.web.problems import (
     CsrfFailed,
@@ -118,9 +118,7 @@ class ProblemMiddleware(Middleware):
         return page
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if isinstance(error, UNSTORABLE):
-            error = unstorable_problem(request, error)
-        problem = error if isinstance(error, Problem) else failure_of(error)
+        problem = error if isinstance(error, Problem) else problem_of(error)
         return refused(request, problem) if problem else None
 
     def process_view(self, request: HttpRequest, view: object, args: object, kwargs: object) -> HttpResponse | None:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import orjson
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.utils.http import parse_etags
@@ -23,14 +22,12 @@ from ninja.errors import AuthenticationError, AuthorizationError, HttpError, Val
 from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
-from curation.web.failures import failure_of
+from curation.web.failures import problem_of
 from curation.web.problems import FieldError, Invalid, NotAllowed, NotAuthenticated, NotFound, Problem, Stale, TooLarge
 from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)
 PROTOBUF = "application/x-protobuf"
-# Errors of a database or its driver for a value that no column stores, if no earlier check refused it.
-UNSTORABLE = (DataError, OverflowError, UnicodeEncodeError)
 
 
 class JsonParser(Parser):
@@ -122,19 +119,12 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(Exception)
     def on_bug(request: HttpRequest, error: Exception) -> HttpResponse:
-        if isinstance(error, UNSTORABLE):
-            return problem_response(request, unstorable_problem(request, error))
-        if failure := failure_of(error):
-            return problem_response(request, failure)
+        if known := problem_of(error):
+            return problem_response(request, known)
         logger.error("request %s failed", request.META.get("winnow.request_id"), exc_info=error)
         problem = Problem("Something went wrong on the server. Search its log for the request id.", code="internal")
         problem.status, problem.title = 500, "Internal error"
         return problem_response(request, problem)
-
-
-def unstorable_problem(request: HttpRequest, error: Exception) -> Problem:
-    logger.warning("request %s: a value cannot be stored", request.META.get("winnow.request_id"), exc_info=error)
-    return Invalid("A number or text in the request is too large, or not text.", code="unstorable")
 
 
 def _validation_problem(error: ValidationError) -> Problem:

@@ -1,16 +1,20 @@
 """The common parts of list pages: their rows with the links to other pages, tabs, filter fields, chips, sortable
-columns."""
+columns. Fields are template tags, since including a template takes longer than a query."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TypeVar
 
+from django import template
 from django.db.models import Model
 from django.http import HttpRequest, QueryDict
+from django.utils.safestring import SafeString
 
 from curation.web.lists.filters import ListParams, words_of
 from curation.web.lists.keyset import KeysetPage
 
+register = template.Library()
 M = TypeVar("M", bound=Model)
 Choices = Sequence[tuple[str, str]]
 
@@ -99,6 +103,42 @@ def controls(
         extra = [(value, words_of(value, allowed))] if allowed and value and value not in dict(allowed) else []
         fields[name] = FilterControl(name, label, value, (*allowed, *extra), tuple(more))
     return fields
+
+
+@register.simple_tag
+def filter_text(control: FilterControl | None, kind: str, placeholder: str) -> SafeString:
+    """Return a text input of a filter, and the further values of its parameter; nothing without a control.
+
+    `kind` is the input's type: `text`, `search` or `number`.
+    """
+    if not control:
+        return SafeString("")
+    name, bounds = escape(control.name), ' min="0" max="100" step="any"' if kind == "number" else ""
+    return SafeString(
+        f'<input type="{kind}" id="filter-{name}" name="{name}" value="{escape(control.value)}" '
+        f'placeholder="{escape(placeholder)}" aria-label="{escape(control.label)}" autocomplete="off" '
+        f'spellcheck="false"{bounds}>{_further_values(control) if control.more else ""}'
+    )
+
+
+@register.simple_tag
+def filter_select(control: FilterControl | None, nothing: str) -> SafeString:
+    """Return a select of a filter; `nothing` is its word for no condition. Nothing without a control."""
+    if not control:
+        return SafeString("")
+    name, options = escape(control.name), f'<option value="">{escape(nothing)}</option>'
+    for value, label in control.options:
+        selected = " selected" if value == control.value else ""
+        options += f'<option value="{escape(value)}"{selected}>{escape(label)}</option>'
+    return SafeString(
+        f'<select id="filter-{name}" name="{name}" aria-label="{escape(control.label)}">{options}</select>'
+        f"{_further_values(control) if control.more else ''}"
+    )
+
+
+def _further_values(control: FilterControl) -> str:
+    name = escape(control.name)
+    return "".join([f'<input type="hidden" name="{name}" value="{escape(value)}">' for value in control.more])
 
 
 def chips(path: str, params: ListParams) -> tuple[Chip, ...]:

@@ -1,15 +1,25 @@
-"""One way to write counts, shares, money, durations and code words, on pages and in sentences.
+"""One way to write counts, shares, money, durations and code words, on pages and in sentences, and times, badges and
+icons on pages.
 
-The functions are also template filters that every template has: `{{ call.cost|money }}`, `{{ rows|counted:"row" }}`.
+The functions are template filters and tags that every template has: `{{ call.cost|money }}`,
+`{{ rows|counted:"row" }}`, `{% badge "Held" "bad" %}`. Including a template takes longer than a query.
 """
 
 import math
 import re
+from datetime import datetime
 from decimal import Decimal
+from functools import cache
+from html import escape
 
 from django import template
+from django.template.loader import render_to_string
+from django.templatetags.static import static
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString
 
 register = template.Library()
+NOTHING = SafeString('<span class="muted">–</span>')
 SIGNIFICANT = 3
 # Rows that a page counts at most: counting a million takes longer than all else of a page.
 COUNTED_UP_TO = 10_000
@@ -122,3 +132,39 @@ def tokens(known: int, unknown_calls: int) -> str:
 def quoted(text: str) -> str:
     """Return a sentence for a page, which renders no backticks: "Give a “split” or a “file”."."""
     return _CODE.sub(r"“\1”", str(text))
+
+
+@register.simple_tag
+def badge(word: object, tone: str = "", *, solid: bool = False, title: object = "") -> SafeString:
+    """Return a word with a tone: `good`, `bad`, `borderline`, `attention`, `accent`, or none."""
+    classes = f"badge{f' badge--{tone}' if tone else ''}{' badge--solid' if solid else ''}"
+    if title:
+        return format_html('<span class="{}" title="{}">{}</span>', classes, title, word)
+    return format_html('<span class="{}">{}</span>', classes, word)
+
+
+@register.simple_tag
+def time(at: datetime | None, punctuation: str = "") -> SafeString:
+    """Return a moment in UTC, which the page's script shows as the time that has passed; a dash for None."""
+    end = conditional_escape(punctuation)
+    if not at:
+        return SafeString(f"{NOTHING}{end}")
+    whole = at.isoformat()
+    shown = f"{whole[:10]} {whole[11:16]}"
+    title = f"{shown}{whole[16:19]} UTC"
+    return SafeString(f'<time datetime="{whole}" data-relative title="{title}">{shown}</time>{end}')
+
+
+@register.simple_tag
+@cache
+def fixed(name: str) -> SafeString:
+    """Return a template that needs no context, rendered once in a process."""
+    return render_to_string(name)
+
+
+@register.simple_tag
+@cache
+def icon(name: str, size: str = "") -> SafeString:
+    """Return an icon of `static/icons.svg`. `size`: `s`, `l`, or none."""
+    classes, href = escape(f"icon icon--{size}" if size else "icon"), escape(f"{static('icons.svg')}#{name}")
+    return SafeString(f'<svg class="{classes}" aria-hidden="true" focusable="false"><use href="{href}"></use></svg>')

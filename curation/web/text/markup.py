@@ -15,6 +15,7 @@ from itertools import count
 from typing import Literal, NamedTuple
 
 import nh3
+from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
@@ -28,6 +29,7 @@ from judging.answers.facts import SHELL_LANGUAGES, fenced_blocks
 from judging.scan.scan import scan_each, texts_of
 
 # Terminal sequences (CSI, OSC), other C0 and C1 controls, and characters that reorder or hide text.
+register = template.Library()
 _CONTROL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"
     r"|\x1b\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)"
@@ -85,8 +87,10 @@ def visible(text: str) -> SafeString:
     return SafeString("".join(parts))
 
 
+@register.filter("signs")
 def with_signs(text: str) -> str:
-    """Like `visible`, for titles and attributes, which take no markup. Templates escape the result."""
+    """Like `visible`, for titles and attributes, which take no markup. Templates escape the result, and have it as the
+    filter `signs` for names of files, models and people."""
     return _CONTROL.sub(lambda found: "".join(map(_sign, found.group())), text)
 
 

@@ -45,8 +45,10 @@ def find_response(request: HttpRequest, transcript: Transcript[Any]) -> HttpResp
     """The turns that contain `q`; with `outline` one line for each turn, command or error."""
     if "outline" in request.GET:
         return _outline_response(request, transcript)
-    found = transcript.find(request.GET.get("q", "").strip()[:LONGEST_SEARCH])
-    return render(request, "transcript/_found.html", {"found": found, "source": transcript.source})
+    wanted = request.GET.get("q", "").strip()[:LONGEST_SEARCH]
+    turns, total = transcript.find(wanted)
+    context = {"wanted": wanted, "turns": turns, "total": total, "source": transcript.source}
+    return render(request, "transcript/_found.html", context)
 
 
 def _outline_response(request: HttpRequest, transcript: Transcript[Any]) -> HttpResponse:

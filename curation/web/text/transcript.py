@@ -220,15 +220,6 @@ class Image:
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnMatches:
-    """The first turns that contain `wanted`, and the number of all that do."""
-
-    wanted: str
-    turns: list[TranscriptTurn]
-    total: int
-
-
 class Transcript(ABC, Generic[Entry]):
     """`turns` as recorded. Subclasses define an entry and how a turn's text is read.
 
@@ -356,11 +347,11 @@ class Transcript(ABC, Generic[Entry]):
     def mark_prefix(self, turn: int) -> str:
         return f"scan-{self.source.noun}-{self.source.pk}-{turn}" if self.source else ""
 
-    def find(self, wanted: str) -> TurnMatches:
-        """Search all turns, ignoring case."""
+    def find(self, wanted: str) -> tuple[list[TranscriptTurn], int]:
+        """Search all turns, ignoring case. Return the first that contain `wanted`, and the number of all that do."""
         folded = wanted.casefold()
         found = [turn for turn in range(len(self.turns)) if folded and folded in self.text(turn).casefold()]
-        return TurnMatches(wanted, [self._match(turn, wanted) for turn in found[:MOST_FOUND]], len(found))
+        return [self._match(turn, wanted) for turn in found[:MOST_FOUND]], len(found)
 
     def _match(self, turn: int, wanted: str) -> TranscriptTurn:
         text = self.text(turn)

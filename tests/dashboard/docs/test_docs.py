@@ -68,7 +68,7 @@ def test_a_search_leads_to_the_section(client: Client) -> None:
 
 
 def test_a_word_in_a_heading_comes_first() -> None:
-    assert "leak" in find("leaks")[0].section.title.lower()
+    assert "leak" in find("leaks")[0][1].title.lower()
 
 
 @pytest.mark.django_db
@@ -167,7 +167,7 @@ def test_a_generated_page_is_served_and_found(client: Client, name: str) -> None
 
 
 def test_a_parameter_is_found_by_its_name() -> None:
-    assert "run-kinds" in {hit.document.name for hit in find("command_timeout")}
+    assert "run-kinds" in {document.name for document, _, _ in find("command_timeout")}
 
 
 def test_the_table_of_a_recipe_has_its_fields_and_their_defaults() -> None:

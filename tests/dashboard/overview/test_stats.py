@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -12,7 +13,7 @@ from django.test import Client
 
 from curation.dashboard.overview import stats as stats_module
 from curation.dashboard.overview.charts import SHOWN, model_days, outcome_bars, score_histogram
-from curation.dashboard.overview.checklist import ChecklistStep, checklist_of
+from curation.dashboard.overview.checklist import checklist_of
 from curation.dashboard.overview.stats import project_stats
 from curation.projects.access import access_of
 from curation.projects.models import Project
@@ -27,6 +28,7 @@ from tests.factories import (
     make_bearer,
     make_duel,
     make_endpoint,
+    make_imported,
     make_member,
     make_project,
     make_prompt,
@@ -109,7 +111,7 @@ def test_scenarios_and_trajectories_join_the_funnel() -> None:
     assert {name: n for name, n in stats.outcomes.items() if n} == {
         **{"solved": 2, "correct_panic": 1, "checker_failed": 1, "timeout": 1, "wrong_terminal": 1}
     }
-    assert (stats.balance.kept, round(3 * stats.balance.panic), round(3 * stats.balance.blocked)) == (3, 1, 1)
+    assert (stats.balance.kept, stats.balance.panic, stats.balance.blocked) == (3, 1 / 3, 1 / 3)
     assert stats.balance == terminal_balance(Trajectory.objects.filter(project=project))
     bars = outcome_bars(stats, "/p/x/trajectories/")["data"][0]
     assert dict(zip(bars["y"], bars["x"], strict=True))["Solved"] == 2
@@ -142,6 +144,37 @@ def test_each_pipeline_in_use_is_a_funnel_with_rates() -> None:
     assert steps["Final or refined"] == (1, "Parsed", 0.5)
     assert (steps["Decided"], steps["Approved"]) == ((1, "Samples", 0.5), (1, "Decided", 1.0))
     assert [(step.count, step.rate) for step in imported.steps] == [(1, None), (1, 1.0), (0, 0.0), (0, None)]
+
+
+def test_answers_of_a_file_are_no_duels() -> None:
+    project = make_project()
+    make_duel(project, score=50.0, bucket="defeat")
+    make_duel(project, status="approved", score=None, bucket="", run=make_run(project, kind="import"))
+    stats = project_stats(project)
+    turns, answers = stats.pipelines
+    assert (stats.funnel["duels"], answers.name) == (1, "Imported answers")
+    assert {step.name: (step.count, step.rate) for step in turns.steps}["Samples"] == (1, 1.0)
+    assert [(step.name, step.count) for step in answers.steps][:3] == [("Samples", 1), ("Decided", 1), ("Approved", 1)]
+
+
+def test_imported_runs_have_no_terminal_and_unknown_ones_are_not_dropped(client: Client) -> None:
+    user = make_user()
+    project = make_project(user=user)
+    client.force_login(user)
+    make_imported(project, outcome="unknown")
+
+    def steps() -> list[tuple[str, int, float | None]]:
+        cache.clear()
+        return [(step.name, step.count, step.rate) for step in project_stats(project).pipelines[0].steps]
+
+    assert steps()[:3] == [("Trajectories", 1, None), ("Outcome known", 0, 0.0), ("Samples", 1, None)]
+    make_imported(project, outcome="solved")
+    assert steps()[1:3] == [("Outcome known", 1, 0.5), ("Kept", 1, 1.0)]
+    balance = project_stats(project).balance
+    assert (balance.kept, balance.exit, balance.panic, balance.empty_queue) == (0, None, None, None)
+    assert balance == terminal_balance(Trajectory.objects.all())
+    page = client.get(f"/p/{project.slug}/").content.decode()
+    assert "How rollouts end" in page and "How kept trajectories end" not in page and "out of balance" not in page
 
 
 def test_each_funnel_ends_with_the_samples_that_left_in_finished_exports(client: Client) -> None:
@@ -240,23 +273,23 @@ class TestChecklist:
         project = make_project()
         make_sample(project)
         steps = self._steps(project)
-        assert [(step.title, step.action) for step in steps][0] == ("Review", "Review 1 sample")
+        assert [(step["title"], step["action"]) for step in steps][0] == ("Review", "Review 1 sample")
 
     def test_a_viewer_reads_who_does_a_step(self) -> None:
         project = make_project()
         viewer = access_of(make_member(project, role="viewer"), project)
         assert viewer is not None
         steps = checklist_of(viewer, project_stats(project), "prompts")
-        assert {step.url for step in steps} == {""}
-        assert steps[0].needs == "An admin of the project does this."
+        assert {step["url"] for step in steps} == {""}
+        assert steps[0]["needs"] == "An admin of the project does this."
 
-    def _steps(self, project: Project) -> list[ChecklistStep]:
+    def _steps(self, project: Project) -> list[dict[str, Any]]:
         access = access_of(make_member(project, role="admin"), project)
         assert access is not None
         return checklist_of(access, project_stats(project), "prompts")
 
     def _next(self, project: Project) -> str:
-        (found,) = [step.title for step in self._steps(project) if step.next]
+        (found,) = [str(step["title"]) for step in self._steps(project) if step["next"]]
         return found
 
 

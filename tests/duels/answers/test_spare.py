@@ -8,14 +8,16 @@ from django.test import Client
 
 from curation.duels.answers.leaks import settle_reader
 from curation.duels.models import Answer, Duel
+from curation.duels.verdict.leak_figures import leak_lines, leak_results
 from curation.llm.client.errors import Refused
 from curation.llm.models import Endpoint
 from curation.projects.models import Project, Role
+from curation.runs.kinds import kind_of
 from curation.runs.launch import estimate
 from curation.runs.models import Run
 from curation.samples.models import Sample
 from tests.duels.running import Models, Reply, fair, make_arena, run_to_end
-from tests.factories import make_member
+from tests.factories import make_member, make_project, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUOTE = {"answer": "I read the part in question", "place": "title", "record": "Round totals half to even"}
@@ -183,3 +185,12 @@ def test_the_launch_form_says_lint_only_before_the_launch(models: Models, client
     client.force_login(make_member(project, role=Role.ADMIN))
     said = client.post(f"/p/{project.slug}/runs/new/estimate/?kind=duel", {**PARAMS, "judges": ["judge-a"]})
     assert "Leaks: lint only." in said.content.decode()
+
+
+def test_without_an_answer_nothing_is_checked() -> None:
+    run = make_run(make_project(), kind="challenger", params={"model": "small", "leak_reader": "none"})
+    run.result = leak_results(run)
+    assert run.result["leak_check"] == "no answers"
+    said = "0 answers of small; leaks: not checked, because the challenger has no answers."
+    assert kind_of(run.kind).conclude(run) == said
+    assert leak_lines(run.result) == ["Leaks: not checked, because the challenger has no answers."]

@@ -19,7 +19,6 @@ from curation.imports.pages.recognise import choose_kind
 from curation.imports.sources.rows import SourcePosition, SourceRow
 from curation.imports.sources.stored import store_upload
 from curation.runs.kinds import kind_of
-from curation.samples.models import Sample
 from tests.evaluations.evaluating import check, make_rows, make_split, page, screened, signed_in, upload
 from tests.exports.exporting import OF_ANSWERS, make_approved, make_kept, make_pair, run_export
 from tests.factories import make_project, make_scenario, make_trajectory, set_history, ticket
@@ -39,6 +38,7 @@ def told(row: Given) -> str:
     return str(row["messages"][1]["content"])
 
 
+BASH = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
 GREETING = [{"role": "user", "content": "Good morning"}, {"role": "assistant", "content": "Hello!"}]
 
 
@@ -129,7 +129,8 @@ def test_each_of_our_own_formats_is_read_whole(name: str, metadata: bool) -> Non
     for number in range(3):
         challenger, king = f"I look at it: {ticket(number)}", f"Never: {ticket(50 + number)}"
         sample = make_approved(project, challenger=challenger, king=king)
-        _ask(sample, f"What does this ticket want? {ticket(20 + number)}", tools=number == 2 and name != "axolotl-dpo")
+        question = {"role": "user", "content": f"What does this ticket want? {ticket(20 + number)}"}
+        set_history(sample.duel.prompt, [question], [BASH] if number == 2 and name != "axolotl-dpo" else [])
     scenario = make_scenario(project)
     kept = make_kept(project, scenario)
     failed = make_trajectory(project, scenario, outcome="wrong_terminal", commands=("ls /",), outputs=("bin\n",))
@@ -151,18 +152,6 @@ def test_each_of_our_own_formats_is_read_whole(name: str, metadata: bool) -> Non
     assert (run.result["training_rows"], run.result["unread"], run.result["contaminated"]) == (file.rows, 0, 3)
 
 
-def _ask(sample: Sample, question: str, *, tools: bool) -> None:
-    bash = {"type": "function", "function": {"name": "bash", "parameters": {"type": "object"}}}
-    set_history(sample.duel.prompt, [{"role": "user", "content": question}], [bash] if tools else [])
-
-
-def unreadable(rows: list[Given]) -> bytes:
-    lines = [json.dumps(row) for row in rows]
-    return "\n".join(
-        [*lines, "{broken", json.dumps({"note": "x"}), json.dumps({"messages": [{"role": "narrator"}]})]
-    ).encode()
-
-
 def test_rows_that_are_not_read_are_counted_named_and_make_the_result_incomplete(
     client: Client, server: ModelServer
 ) -> None:
@@ -173,7 +162,8 @@ def test_rows_that_are_not_read_are_counted_named_and_make_the_result_incomplete
     other = {
         "messages": [{"role": "user", "content": "Paint the fence."}, {"role": "assistant", "content": "It is red."}]
     }
-    key = store_upload(project=project, file=ContentFile(unreadable([other]), "train.jsonl"), name="train.jsonl")
+    lines = [json.dumps(other), "{broken", '{"note": "x"}', '{"messages": [{"role": "narrator"}]}']
+    key = store_upload(project=project, file=ContentFile("\n".join(lines).encode(), "train.jsonl"), name="train.jsonl")
 
     run = check(project, split, upload=key)
 

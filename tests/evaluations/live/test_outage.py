@@ -21,7 +21,8 @@ from tests.driving import end
 from tests.evaluations.evaluating import at_server
 from tests.factories import make_member, make_project
 from tests.model_server import ModelServer
-from tests.sandbox.shop import free_port, start_shop
+from tests.sandbox.shop import start_shop
+from tests.serving import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -27,7 +27,8 @@ from tests.exports.exporting import approve, run_export
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
 from tests.sandbox.cloud_server import TASKS
-from tests.sandbox.shop import free_port, start_server
+from tests.sandbox.shop import start_server
+from tests.serving import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WHOLE_TASK = '{"task": {{row.task}}}'

@@ -224,11 +224,11 @@ def test_tiers_and_sources_have_their_own_tables(server: ModelServer) -> None:
     says(server, "m", rows, [rows[0]["messages"][-1]["content"], "x", rows[2]["messages"][-1]["content"], "x"])
     at_server(project, server, "m")
     figures = figures_of(evaluate(project, split, ["m"]))
-    assert [(group.name, group.rows[0]["n"], group.rows[0]["exact"]) for group in figures.tiers] == [
+    assert [(tier, rows[0]["n"], rows[0]["exact"]) for tier, rows in figures.tiers.items()] == [
         ("easy", 2, 1.0),
         ("hard", 2, 0.0),
     ]
-    assert [group.name for group in figures.sources] == ["first"]
+    assert list(figures.sources) == ["first"]
     assert json.dumps(figures.rows)
 
 

@@ -45,7 +45,7 @@ def test_a_session_export_is_a_held_out_split(server: ModelServer, metadata: boo
     at_server(project, server, "shell")
     found = figures_of(evaluate(project, split, ["shell"], family="shell session"))
     assert [(row["n"], row["exact"], row["svc"], row["xtr"]) for row in found.rows] == [(3, 0.33, 0.67, 0.67)]
-    assert [(group.name, group.rows[0]["n"]) for group in found.tiers] == [("1", 3)]
+    assert [(tier, rows[0]["n"]) for tier, rows in found.tiers.items()] == [("1", 3)]
 
 
 def test_turns_have_the_groups_of_their_samples_without_metadata() -> None:

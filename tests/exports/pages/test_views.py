@@ -110,6 +110,31 @@ def test_a_recipe_is_saved_loaded_and_deleted(client: Client) -> None:
     assert not SavedRecipe.objects.exists()
 
 
+def test_a_recipe_that_somebody_else_has_saved_meanwhile_is_replaced_only_on_purpose(client: Client) -> None:
+    project = signed_in(client)
+    url = reverse("export-new", args=[project.slug])
+    form = FORM | {"save": "1", "name": "weekly"}
+    client.post(url, form | {"seed": "1"})
+    opened = seen_in(client.get(url + "?recipe=weekly").content.decode())
+
+    other = Client()
+    other.force_login(make_member(project, make_user("grace"), Role.CURATOR))
+    assert other.post(url, form | {"seed": "2", "seen": opened}).status_code == 302
+    for seen in (opened, ""):
+        refused = client.post(url, form | {"seed": "3", "seen": seen})
+        assert refused.status_code == 409 and "grace has saved another recipe weekly" in refused.content.decode()
+    assert SavedRecipe.objects.get().document["seed"] == 2
+    assert client.post(url, form | {"seed": "2", "seen": opened}).status_code == 302, "a second click saves the same"
+    again = form | {"seed": "3", "seen": seen_in(refused.content.decode())}
+    assert client.post(url, again).status_code == 302 and SavedRecipe.objects.get().document["seed"] == 3
+
+
+def seen_in(page: str) -> str:
+    found = re.search('name="seen" value="([0-9a-f]+)"', page)
+    assert found
+    return found[1]
+
+
 def test_two_exports_are_compared(client: Client) -> None:
     project = signed_in(client)
     make_approved(project)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from typing import Any
 
 import pytest
@@ -12,15 +11,7 @@ from curation.duels.models import Prompt
 from curation.imports.sources.archive import ZipReader
 from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, SourceRow
 from tests.factories import make_project
-from tests.imports.bringing import bad_rows, bring, chat
-
-
-def zipped(files: dict[str, bytes | str]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
+from tests.imports.bringing import bad_rows, bring, chat, zipped
 
 
 def reader(content: bytes, **limits: int) -> ZipReader:

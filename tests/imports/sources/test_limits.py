@@ -5,7 +5,6 @@ import io
 import json
 import resource
 import tarfile
-import zipfile
 from pathlib import Path
 
 import duckdb
@@ -19,7 +18,7 @@ from curation.imports.sources.rows import BadRow, SourceError, SourcePosition, S
 from curation.runs.control import retry_failed
 from curation.runs.models import RunState
 from tests.factories import make_project
-from tests.imports.bringing import as_lines, bad_rows, chat, end, start
+from tests.imports.bringing import as_lines, bad_rows, chat, end, start, zipped
 
 MB = 1024 * 1024
 
@@ -40,14 +39,6 @@ def chats(rows: int, characters: int) -> str:
 def stored_once(rows: int, characters: int) -> str:
     """Rows whose long text Parquet stores once."""
     return f"SELECT i AS id, repeat('x', {characters}) AS t FROM range({rows}) r(i)"  # noqa: S608 - numbers
-
-
-def zipped(files: dict[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in files.items():
-            file.writestr(name, content)
-    return packed.getvalue()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from statistics import fmean
 
 import pytest
 
-from curation.llm.scripted.leak_reader import read_leaks
+from curation.llm.scripted.judges import read_leaks
 from judging.leaks.history import HistoryText
 from judging.leaks.lint import RULES, LeakReport, lint_leaks
 from judging.leaks.reader import parse_reading, reader_messages

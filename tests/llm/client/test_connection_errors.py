@@ -15,6 +15,7 @@ from curation.llm.client.completion import CompletionRequest
 from curation.llm.client.errors import CallError, TimedOut, Transient, Unreachable
 from curation.llm.client.gateway import client_for, target_of
 from tests.factories import make_endpoint, make_project
+from tests.serving import free_port
 
 pytestmark = pytest.mark.django_db
 REQUEST = CompletionRequest([{"role": "user", "content": "Are you there?"}])
@@ -53,12 +54,6 @@ def is_silent(connection: socket.socket) -> None:
 
 def closes_after_reading(connection: socket.socket) -> None:
     connection.recv(65536)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def error_of(api_base: str, timeout: float = 5.0) -> CallError:

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from curation.llm.client.pace import BeginOutage
+from curation.llm.client.pace import begin_outage
 from curation.llm.models import Endpoint, EndpointPace
 from curation.projects.models import Project
 from tests.factories import make_bearer, make_endpoint
@@ -22,7 +22,7 @@ def test_pages_say_it_in_words(client: Client, project: Project, path: str) -> N
     make_endpoint(project, "judge-a")
     make_endpoint(project, "judge-b")
     assert "is down" not in client.get(path).content.decode()
-    BeginOutage(Endpoint.objects.get(name="judge-b").pk, "127.0.0.1:9 refused <the connection>", 40.0)()
+    begin_outage(Endpoint.objects.get(name="judge-b").pk, "127.0.0.1:9 refused <the connection>", 40.0)
     pace = EndpointPace.objects.get()
     page = client.get(path).content.decode()
     assert page.count("judge-b is down, calls to it wait") == 1
@@ -39,7 +39,7 @@ def test_rest_has_it_in_the_list_and_for_one(client: Client, project: Project) -
     headers = make_bearer(project.members.get().user)
     path = "/api/v1/projects/shell/models"
     assert client.get(f"{path}/judge-a", headers=headers).json()["outage"] is None
-    BeginOutage(Endpoint.objects.get().pk, "refused", 40.0)()
+    begin_outage(Endpoint.objects.get().pk, "refused", 40.0)
     shown = client.get(f"{path}/judge-a", headers=headers).json()["outage"]
     pace = EndpointPace.objects.get()
     assert shown["reason"] == "refused"
@@ -56,7 +56,7 @@ def test_the_list_reads_it_with_its_rows(
     client: Client, project: Project, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     for number in range(20):
-        BeginOutage(make_endpoint(project, f"judge-{number}").pk, "refused")()
+        begin_outage(make_endpoint(project, f"judge-{number}").pk, "refused")
     headers = make_bearer(project.members.get().user)
     with django_assert_max_num_queries(12):
         client.get("/api/v1/projects/shell/models", headers=headers)

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from curation.notifications.models import Notification
 from curation.projects.access import Principal
 from curation.projects.models import AuditEntry, Member, Scope, Token
 from curation.projects.tokens.issue import MOST_GENERATIONS, create_token
@@ -56,8 +57,8 @@ class TestCreate:
 
 class TestUse:
     def test_an_expired_token_is_refused(self, client: Client) -> None:
-        made = create_token(Principal(make_user(), frozenset(Scope)), scopes=["read"], expires_in_days=1)
-        headers = {"Authorization": f"Bearer {made.secret}"}
+        _, secret = create_token(Principal(make_user(), frozenset(Scope)), scopes=["read"], expires_in_days=1)
+        headers = {"Authorization": f"Bearer {secret}"}
         assert client.get("/api/v1/projects", headers=headers).status_code == 200
         Token.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
         answer = client.get("/api/v1/projects", headers=headers)
@@ -261,3 +262,23 @@ def test_the_audit_log_says_which_token_made_it(client: Client, admin: User) -> 
     make(client, make_bearer(admin, "read"))
     parent = Token.objects.earliest("id")
     assert AuditEntry.objects.filter(action="token.create").latest("id").data["made_by"] == parent.prefix
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "path"),
+    [
+        ("read", "GET", "notifications"),
+        ("review", "POST", "notifications/read"),
+        ("review", "POST", "notifications/{}/read"),
+        ("read", "GET", "preferences"),
+        ("review", "PATCH", "preferences"),
+    ],
+)
+def test_what_is_the_callers_own_needs_a_scope_too(client: Client, scope: str, method: str, path: str) -> None:
+    """A token to read changes no keys by which a person decides, and one for exports reads no mentions."""
+    user = make_user()
+    told = Notification.objects.create(user=user, project=make_project(user=user), kind="mention", text="x", link="/")
+    address = f"/api/v1/{path.format(told.pk)}"
+    for given in ("read", "review", "run", "export", "admin"):
+        answer = client.generic(method, address, "{}", "application/json", headers=make_bearer(user, given))
+        assert (answer.status_code == 403) is (given != scope), given

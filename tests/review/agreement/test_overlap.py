@@ -57,10 +57,10 @@ def test_equal_decisions_of_two_people_settle_a_sample_and_only_then_it_is_expor
     ada, ben = reviewer_of(project), reviewer_of(project)
     sample = judged(project)
     first = decide(access=ada, sample_id=sample.pk, action="approve", preference="challenger", comment="Fine.")
-    assert (first.sample.status, first.sample.version, first.decision.settles) == ("pending", 1, False)
+    assert (first.sample.status, first.sample.version, first.settles) == ("pending", 1, False)
     assert skipped(sample) is SkipReason.NOT_APPROVED and standing_approvals([sample.pk]) == {}
     second = decide(access=ben, sample_id=sample.pk, action="approve", preference="challenger", reason="short")
-    assert (second.sample.status, second.decision.settles) == ("approved", True)
+    assert (second.sample.status, second.settles) == ("approved", True)
     assert skipped(sample) is None and list(standing_approvals([sample.pk])) == [sample.pk]
     assert {row.round for row in Decision.objects.all()} == {1}
 
@@ -135,13 +135,13 @@ def test_the_editor_goes_on_from_the_own_text_that_others_do_not_see(project: Pr
 def test_a_curator_adjudicates_and_nobody_else(project: Project) -> None:
     ada, ben, curator = reviewer_of(project), reviewer_of(project), reviewer_of(project, Role.CURATOR)
     sample = judged(project)
-    mine = decide(access=ada, sample_id=sample.pk, action="approve", preference="king").decision
+    mine = decide(access=ada, sample_id=sample.pk, action="approve", preference="king")
     decide(access=ben, sample_id=sample.pk, action="reject")
     with pytest.raises(NotAllowed):
         decide(access=ada, sample_id=sample.pk, action="approve", keep=mine.pk)
     assert skipped(sample) is SkipReason.NOT_APPROVED
     done = decide(access=curator, sample_id=sample.pk, action="approve", keep=mine.pk)
-    assert (done.sample.status, done.decision.pick, done.decision.round) == ("approved", "opponent", 0)
+    assert (done.sample.status, done.pick, done.round) == ("approved", "opponent", 0)
     assert not now(sample).disputed
     with pytest.raises(Conflict, match="Several people settled"):
         decide(access=ben, sample_id=sample.pk, action="reject", version=now(sample).version)
@@ -288,7 +288,7 @@ def test_a_curator_sees_every_decision_adjudicates_on_the_page_and_the_log_says_
     ada, ben = reviewer_of(project), reviewer_of(project)
     sample = judged(project)
     decide(access=ada, sample_id=sample.pk, action="approve", comment=MARK)
-    rejected = decide(access=ben, sample_id=sample.pk, action="reject").decision
+    rejected = decide(access=ben, sample_id=sample.pk, action="reject")
     curator = make_member(project, role=Role.CURATOR)
     client.force_login(curator)
     page = client.get("/p/billing/samples/disputes/").content.decode()
@@ -313,7 +313,7 @@ def test_the_labels_of_the_decision_to_keep_serve_who_adjudicates(client: Client
     for how in ("page", "rest", "unanswered"):
         sample = judged(project)
         save_labels(access=ada, sample_id=sample.pk, given={"error": "a"})
-        kept.append(decide(access=ada, sample_id=sample.pk, action="approve", preference="king").decision)
+        kept.append(decide(access=ada, sample_id=sample.pk, action="approve", preference="king"))
         decide(access=ben, sample_id=sample.pk, action="reject")
         if how == "unanswered":  # as where the question is required since
             save_labels(access=ada, sample_id=sample.pk, given={"error": None})

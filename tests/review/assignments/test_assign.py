@@ -11,7 +11,7 @@ from curation.assignments.models import AssignedSample, Assignment
 from curation.notifications.models import Notification
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Member, Project, Role
-from curation.review.assignments.assign import MemberShare, assign
+from curation.review.assignments.assign import assign
 from curation.review.decisions.decide import decide
 from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.decisions.undo import undo
@@ -30,8 +30,8 @@ def carl(project: Project) -> Access:
     return reviewer_of(project, Role.CURATOR)
 
 
-def names(*people: Access) -> list[MemberShare]:
-    return [MemberShare(one.user.username) for one in people]
+def names(*people: Access) -> list[tuple[str, float]]:
+    return [(one.user.username, 1.0) for one in people]
 
 
 def offered(access: Access, *, order: Order = "borderline", **wanted: str) -> list[int]:
@@ -75,7 +75,7 @@ def test_shares_are_met_to_within_one_sample_also_in_every_beginning(
 ) -> None:
     people = [reviewer_of(project) for _ in weights]
     bare(project, count)
-    shares = [MemberShare(one.user.username, weight) for one, weight in zip(people, weights, strict=True)]
+    shares = [(one.user.username, weight) for one, weight in zip(people, weights, strict=True)]
     done = assign(access=carl, people=shares, wanted=SampleFilter())
     assert tuple(done.counts.values()) == parts
     given = [row.member_id for row in AssignedSample.objects.order_by("sample__priority")]
@@ -167,7 +167,7 @@ def test_refusals_say_what_is_wrong(project: Project, carl: Access) -> None:
     bare(project, 1)
     everything = SampleFilter()
     with pytest.raises(Invalid, match="is not a reviewer of billing"):
-        assign(access=carl, people=[MemberShare(viewer.username)], wanted=everything)
+        assign(access=carl, people=[(viewer.username, 1.0)], wanted=everything)
     with pytest.raises(Invalid, match="named twice"):
         assign(access=carl, people=names(ana, ana), wanted=everything)
     with pytest.raises(Invalid, match="More people a sample"):

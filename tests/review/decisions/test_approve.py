@@ -37,7 +37,7 @@ def test_an_approval_names_revision_and_text() -> None:
     recorded, king, revised = (judged(access.project) for _ in range(3))
     decide(access=access, sample_id=recorded.pk, action="approve")
     decide(access=access, sample_id=king.pk, action="approve", preference="king")
-    revision = revise(access=access, sample_id=revised.pk, text="refined").revision
+    revision = revise(access=access, sample_id=revised.pk, text="refined")
     decide(access=access, sample_id=revised.pk, action="approve")
     named = [(row.revision_id, row.text_sha256) for row in map(approval_of, (recorded, king, revised))]
     assert named == [
@@ -50,7 +50,7 @@ def test_an_approval_names_revision_and_text() -> None:
 def test_a_bulk_approval_names_them_too_and_a_session_by_its_turns() -> None:
     access = project_with_reviewer()
     plain, revised = judged(access.project), judged(access.project)
-    revision = revise(access=access, sample_id=revised.pk, text="refined").revision
+    revision = revise(access=access, sample_id=revised.pk, text="refined")
     trajectory = make_trajectory(access.project)
     assert trajectory.sample is not None
     rows = (plain, revised, trajectory.sample)

@@ -33,7 +33,7 @@ def test_a_decision_settles_the_sample_and_is_logged(action: str, status: str) -
     assert (sample.status, sample.version, sample.decided_by) == (status, 2, access.user)
     assert sample.decided_at is not None
     line = Decision.objects.get()
-    assert line == done.decision
+    assert line == done
     assert (line.action, line.version, line.reason, line.comment, line.seconds) == (action, 1, "wrong", "c", 2.5)
     assert line.before == {"status": "pending", "decided_by": None, "decided_at": None, "leak_cleared": False}
     assert not Lease.objects.exists()
@@ -80,7 +80,7 @@ def test_a_preference_is_kept_as_said_and_resolved_by_the_seats_of_the_lease(
     sample = judged(access.project)
     take_next(access=access)
     Lease.objects.update(swapped=swapped)
-    line = decide(access=access, sample_id=sample.pk, action="approve", preference=preference).decision
+    line = decide(access=access, sample_id=sample.pk, action="approve", preference=preference)
     assert (line.preference, line.pick) == (preference, pick)
     assert line.seat == ("challenger_left" if swapped else "king_left")
 
@@ -146,9 +146,9 @@ def test_approving_a_flagged_leak_clears_it_and_rejecting_does_not() -> None:
 def test_approve_names_the_revision_that_it_keeps() -> None:
     access = project_with_reviewer()
     sample = judged(access.project)
-    revision = revise(access=access, sample_id=sample.pk, text="better").revision
-    assert decide(access=access, sample_id=sample.pk, action="approve").decision.revision == revision
-    assert decide(access=access, sample_id=sample.pk, action="approve", preference="king").decision.revision is None
+    revision = revise(access=access, sample_id=sample.pk, text="better")
+    assert decide(access=access, sample_id=sample.pk, action="approve").revision == revision
+    assert decide(access=access, sample_id=sample.pk, action="approve", preference="king").revision is None
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_trajectory_has_no_sides_and_no_pick() -> None:
     sample = make_sample(access.project, kind="trajectory")
     with pytest.raises(Invalid, match="no sides"):
         decide(access=access, sample_id=sample.pk, action="approve", preference="king")
-    assert decide(access=access, sample_id=sample.pk, action="approve").decision.pick == ""
+    assert decide(access=access, sample_id=sample.pk, action="approve").pick == ""
 
 
 def test_a_foreign_sample_is_not_found() -> None:

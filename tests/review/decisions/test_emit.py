@@ -75,7 +75,7 @@ def test_what_waits_for_others_says_so_until_it_is_settled() -> None:
     listen(ada)
     sample = judged(ada.project)
     pk = str(sample.pk)
-    first = decide(access=ada, sample_id=sample.pk, action="reject").decision
+    first = decide(access=ada, sample_id=sample.pk, action="reject")
     decide(access=ben, sample_id=sample.pk, action="approve", preference="king")
     assert told() == [(pk, "reject", "pending", True), (pk, "approve", "pending", True)]
     decide(access=carl, sample_id=sample.pk, action="reject", keep=first.pk)

@@ -18,9 +18,9 @@ pytestmark = pytest.mark.django_db
 def test_revisions_are_numbered_chained_and_raise_the_version() -> None:
     access = project_with_reviewer()
     sample = judged(access.project)
-    first = revise(access=access, sample_id=sample.pk, text="one", note="shorter", version=1).revision
-    second = revise(access=access, sample_id=sample.pk, text="two", version=2).revision
-    of_king = revise(access=access, sample_id=sample.pk, text="three", of=Pick.KING).revision
+    first = revise(access=access, sample_id=sample.pk, text="one", note="shorter", version=1)
+    second = revise(access=access, sample_id=sample.pk, text="two", version=2)
+    of_king = revise(access=access, sample_id=sample.pk, text="three", of=Pick.KING)
     assert [(r.number, r.parent, r.of) for r in (first, second, of_king)] == [
         (1, None, Pick.CHALLENGER),
         (2, first, Pick.CHALLENGER),
@@ -95,8 +95,8 @@ def test_a_private_revision_is_numbered_by_what_its_author_sees() -> None:
     ben = reviewer_of(ada.project)
     sample = judged(ada.project)
     for text, number in (("first", 1), ("second", 2)):
-        assert revise(access=ada, sample_id=sample.pk, text=text).revision.number == number
-    assert revise(access=ben, sample_id=sample.pk, text="second").revision.number == 1
+        assert revise(access=ada, sample_id=sample.pk, text=text).number == number
+    assert revise(access=ben, sample_id=sample.pk, text="second").number == 1
     for access in (ada, ben):
         decide(access=access, sample_id=sample.pk, action="approve", preference="challenger")
     outcome = outcome_of(sample)

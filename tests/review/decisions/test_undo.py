@@ -125,7 +125,7 @@ def test_undo_takes_a_saved_revision_back_before_the_decision_on_another_sample(
     access = project_with_reviewer()
     first, second = samples_of(access, 2)
     decide(access=access, sample_id=first.pk, action="approve")
-    revision = revise(access=access, sample_id=second.pk, text="better", note="why").revision
+    revision = revise(access=access, sample_id=second.pk, text="better", note="why")
 
     done = undo(access=access)
 
@@ -138,7 +138,7 @@ def test_undo_takes_a_saved_revision_back_before_the_decision_on_another_sample(
     assert states([first, second]) == ["approved", "pending"]
     undo(access=access)
     assert states([first, second]) == ["pending", "pending"]
-    again = revise(access=access, sample_id=second.pk, text="better").revision
+    again = revise(access=access, sample_id=second.pk, text="better")
     assert (again.number, again.parent) == (2, None)
 
 
@@ -176,7 +176,7 @@ def test_a_revision_that_something_rests_on_is_named_and_stays(what: str) -> Non
     other = reviewer_of(access.project)
     first, second = samples_of(access, 2)
     decide(access=access, sample_id=first.pk, action="approve")
-    revision = revise(access=access, sample_id=second.pk, text="better").revision
+    revision = revise(access=access, sample_id=second.pk, text="better")
     if what == "decided":
         decide(access=other, sample_id=second.pk, action="approve")
     elif what == "revised":

@@ -1,20 +1,9 @@
-from pathlib import Path
-
 import pytest
 from django.contrib.auth.models import User
-from pytest_django import Settings
 
 from curation.projects.models import Project, Role
-from curation.runs.engine import dispatch
+from tests.driving import storage  # noqa: F401 - a fixture of every test here
 from tests.factories import make_member, make_project
-
-
-@pytest.fixture(autouse=True)
-def storage(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test has its own folder for files. No run is dispatched: tests drive their runs themselves."""
-    settings.MEDIA_ROOT = tmp_path / "files"
-    monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
-    return tmp_path / "files"
 
 
 @pytest.fixture

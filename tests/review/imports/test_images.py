@@ -17,8 +17,7 @@ from curation.trajectories.imported import images as kept
 from curation.trajectories.imported.images import sweep_images
 from curation.trajectories.models import Trajectory, TrajectoryImage
 from tests.factories import make_bearer, make_project, make_user
-from tests.imports.bringing import bad_rows, bring
-from tests.review.imports.test_trajectories import as_zip
+from tests.imports.bringing import bad_rows, bring, zipped
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
@@ -119,7 +118,7 @@ def test_files_beside_a_document_are_its_images_and_a_missing_one_is_said(projec
         "a/images/1.png": PNG,
         "b/trajectory.json": json.dumps(atif("images/2.png") | {"session_id": "s2"}).encode(),
     }
-    run = bring(project, "trajectories", as_zip(files), "runs.zip")
+    run = bring(project, "trajectories", zipped(files), "runs.zip")
     assert run.result["trajectories"] == 2
     assert became(run) == {"image": 1, "ignored: its file is not beside the document": 1}
 

@@ -197,7 +197,7 @@ def test_a_sample_with_one_answer_is_approved_without_a_pick(project: Project, u
     for preference in ("king", "draw", "left"):
         with pytest.raises(Invalid, match="one answer"):
             decide(access=access, sample_id=sample.pk, action="approve", preference=preference)
-    assert decide(access=access, sample_id=sample.pk, action="approve").decision.pick == "candidate"
+    assert decide(access=access, sample_id=sample.pk, action="approve").pick == "candidate"
 
 
 def test_an_imported_answer_is_held_against_the_record_of_its_instance(project: Project, user: User) -> None:

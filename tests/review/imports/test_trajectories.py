@@ -4,8 +4,8 @@ import gc
 import io
 import json
 import tarfile
-import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from curation.samples.models import Sample, SampleStatus
 from curation.trajectories.models import Pair, Trajectory, TrajectoryText
 from curation.web.problems import Invalid
 from tests.factories import make_bearer, make_project, make_user
-from tests.imports.bringing import bad_rows, bring, end, start, upload
+from tests.imports.bringing import bad_rows, bring, end, start, upload, zipped
 from tests.imports.layouts.golden import GOLDEN
 from tests.parts import shared_data
 
@@ -42,14 +42,6 @@ def bearer(project: Project) -> dict[str, str]:
 
 def files_below(folder: Any) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def as_zip(files: dict[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return packed.getvalue()
 
 
 def as_tar(files: dict[str, bytes]) -> bytes:
@@ -88,7 +80,7 @@ def _call(name: str, arguments: dict[str, str]) -> dict[str, Any]:
     return {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
 
 
-@pytest.mark.parametrize("pack", [as_zip, as_tar, as_tar_gz, as_tar_zst])
+@pytest.mark.parametrize("pack", [zipped, as_tar, as_tar_gz, as_tar_zst])
 def test_the_trials_of_a_job_arrive_from_any_archive(project: Project, pack: Callable[..., bytes]) -> None:
     files = files_below(GOLDEN / "harbor")
     run = bring(project, "trajectories", pack(files), "jobs.zip")
@@ -165,6 +157,26 @@ def test_bad_documents_are_named_and_the_others_arrive(project: Project) -> None
     assert "as samples" in bad_rows(bring(project, "trajectories", [pair, row(3, solved=True)]))["row 1"]
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"cost_usd": -1}, {"total_cost": 1e300}, {"prompt_tokens": -1}],
+)
+def test_figures_that_no_run_has_are_dropped_and_the_account_says_so(project: Project, wrong: dict[str, Any]) -> None:
+    run = bring(project, "trajectories", [row(1, solved=True) | wrong])
+    kept = Trajectory.objects.get(run=run)
+    assert (kept.cost, kept.tokens) == (None, 0)
+    told = {one["field"]: one["becomes"] for one in run.result["account"]}
+    assert "ignored: a run has no such number" in (told.get("(usage: cost_usd)"), told.get("(usage: input_tokens)"))
+
+
+def test_a_step_with_a_negative_cost_does_not_lower_the_sum(project: Project) -> None:
+    given = row(1, solved=True)
+    answers = [{"role": "assistant", "content": "On it.", "cost": cost} for cost in (-1, 0.5)]
+    run = bring(project, "trajectories", [given | {"messages": [*given["messages"], *answers]}])
+    assert Trajectory.objects.get(run=run).cost == Decimal("0.5")
+    assert "(usage: cost_usd)" in {one["field"] for one in run.result["account"]}
+
+
 def test_a_row_that_is_nested_too_deeply_is_no_end_of_the_import(project: Project) -> None:
     """As a step it is deeper than JSON is written."""
     rows = []
@@ -184,7 +196,7 @@ def test_every_file_of_an_archive_is_in_the_account(project: Project, monkeypatc
     monkeypatch.setattr("curation.imports.row_kinds.MOST_ROWS", 1)
     files = {"a.jsonl": json.dumps(row(1, solved=True)).encode(), "b.jsonl": json.dumps(row(2, solved=False)).encode()}
     files |= {"notes.txt": b"Read me.", "screen.png": b"\x89PNG", "zz.csv": b"a,b"}
-    run = bring(project, "trajectories", as_zip(files), name="runs.zip")
+    run = bring(project, "trajectories", zipped(files), name="runs.zip")
     told = {(one["field"], one["becomes"]): one["rows"] for one in run.result["account"] if "(files)" in one["field"]}
     assert told == {
         ("(files) *.jsonl", "rows"): 2,
@@ -248,7 +260,8 @@ class TestRest:
         assert rows("agent=nobody") == []
         [task] = client.get("/api/v1/projects/acme/tasks", headers=bearer).json()["data"]
         assert (task["task"], task["attempts"], task["solved"]) == ("acme__billing-1", 2, 1)
-        assert task["pass_at_1"]["value"] == 0.5 and task["pass_at_k"] == {**task["pass_at_k"], "k": 2, "value": 1.0}
+        shares = [(task[name]["k"], task[name]["value"]) for name in ("pass_at_1", "pass_at_k")]
+        assert shares == [(1, 0.5), (2, 1.0)]
 
     def test_atif_goes_out_as_it_came_in(self, client: Client, project: Project, bearer: dict[str, str]) -> None:
         paths = sorted(shared_data("harbor", "jobs").rglob("trajectory.json"))
@@ -298,7 +311,7 @@ def test_files_of_an_agent_are_recognised_without_a_kind(client: Client, project
     from curation.imports.kinds import ImportParams
     from curation.imports.pages.preview import preview
 
-    key = upload(project, as_zip(files_below(GOLDEN / "harbor")), "jobs.zip")
+    key = upload(project, zipped(files_below(GOLDEN / "harbor")), "jobs.zip")
     found = preview(project=project, params=ImportParams(kind="", upload=key))
     assert (found.kind, found.format) == ("trajectories", "ZIP archive")
     assert (found.layout, found.rows) == ("Harbor trial", found.read)

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from curation.projects.access import Access
 from curation.projects.models import Role
-from curation.review.assignments.assign import MemberShare, assign
+from curation.review.assignments.assign import assign
 from curation.review.bulk.decide import decide_selected
 from curation.review.decisions.decide import decide
 from curation.review.queue.take import progress_of
@@ -60,7 +60,7 @@ def test_samples_that_are_assigned_to_others_count_when_they_are_decided() -> No
     me = project_with_reviewer()
     other, curator = reviewer_of(me.project), reviewer_of(me.project, role=Role.CURATOR)
     mine, theirs = make_sample(me.project), make_sample(me.project)
-    assign(access=curator, people=[MemberShare(other.user.get_username())], ids=[str(theirs.pk)])
+    assign(access=curator, people=[(other.user.get_username(), 1.0)], ids=[str(theirs.pk)])
     assert shown(me) == (0, 1)
     decide(access=other, sample_id=theirs.pk, action="reject")
     assert shown(me) == (1, 2)

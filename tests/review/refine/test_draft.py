@@ -12,8 +12,11 @@ from curation.projects.models import AuditEntry, Role
 from curation.review.models import Draft, Revision, Suggestion
 from curation.runs.models import Call, Run
 from curation.samples.models import Sample, SampleStatus
-from tests.driving import end
-from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
+from tests.driving import (
+    end,
+    storage,  # noqa: F401 - a fixture of every test here
+)
+from tests.duels.conftest import models  # noqa: F401 - a fixture
 from tests.duels.running import CHALLENGER, KING, Models
 from tests.factories import (
     make_bearer,

@@ -9,8 +9,11 @@ from curation.projects.models import Project
 from curation.review.models import Draft, Revision
 from curation.runs.models import Run
 from curation.samples.models import SampleStatus
-from tests.driving import end
-from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
+from tests.driving import (
+    end,
+    storage,  # noqa: F401 - a fixture of every test here
+)
+from tests.duels.conftest import models  # noqa: F401 - a fixture
 from tests.duels.running import CHALLENGER, KING, Models
 from tests.factories import make_duel, make_endpoint
 from tests.review.pages.test_browser import page, shot  # noqa: F401 - fixtures

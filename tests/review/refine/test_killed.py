@@ -17,8 +17,11 @@ from curation.runs.engine import event_loop, llm_stage
 from curation.runs.engine.reap import reap_all
 from curation.runs.engine.worker import drive
 from curation.runs.models import Call, CallStatus, Item, ItemState, Run
-from tests.driving import end
-from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
+from tests.driving import (
+    end,
+    storage,  # noqa: F401 - a fixture of every test here
+)
+from tests.duels.conftest import models  # noqa: F401 - a fixture
 from tests.duels.running import CHALLENGER, JUDGES, KING, Models, start
 from tests.factories import make_duel, make_endpoint, make_project
 from tests.review.refine.test_refine import BETTER, likes

@@ -13,8 +13,11 @@ from curation.review.refine import settle
 from curation.runs.control import clone
 from curation.runs.models import Run
 from curation.samples.models import Look, Sample, SampleStatus
-from tests.driving import end
-from tests.duels.conftest import models, storage  # noqa: F401 - fixtures
+from tests.driving import (
+    end,
+    storage,  # noqa: F401 - a fixture of every test here
+)
+from tests.duels.conftest import models  # noqa: F401 - a fixture
 from tests.duels.running import JUDGES, Models, Reply, fair, make_arena, run_to_end, serve, shown, verdict
 from tests.factories import make_bearer, make_endpoint, make_member, make_user
 from tests.world import world

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -208,7 +209,7 @@ def test_workers_share_the_pause_and_one_of_them_probes(dead: ModelServer, monke
 def test_tries_come_at_growing_intervals(dead: ModelServer) -> None:
     make_asked(dead)
     endpoint = Endpoint.objects.get()
-    begin = pace.BeginOutage(endpoint.pk, "refused")
+    begin = partial(pace.begin_outage, endpoint.pk, "refused")
     pauses = []
     for age in (0, 60, 600):
         begin()
@@ -251,7 +252,7 @@ def test_an_old_run_in_the_queue_waits_from_its_first_try(dead: ModelServer) -> 
     """The endpoint may have been down for hours: each item waits as long as the project says."""
     make_asked(dead, project=(project := waiting_for(0.05)))
     run = start(project, n=1)
-    pace.BeginOutage(Endpoint.objects.get().pk, "refused")()
+    pace.begin_outage(Endpoint.objects.get().pk, "refused")
     EndpointPace.objects.update(down_since=time.time() - 7200)
     drive(run.pk)
     item = Item.objects.get(run=run)

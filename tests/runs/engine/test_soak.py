@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.containers import free_port
 from tests.parts import missing
 from tests.postgres import Postgres
 from tests.runs.elsewhere import run_elsewhere
 from tests.runs.soak import TURNS
+from tests.serving import free_port
 
 RECOVERED_WITHIN = 30.0
 

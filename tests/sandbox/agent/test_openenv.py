@@ -13,7 +13,8 @@ from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
 from sandbox.agent.played import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed
-from tests.sandbox.shop import free_port, shop_server, start_shop
+from tests.sandbox.shop import shop_server, start_shop
+from tests.serving import free_port
 
 __all__ = ["shop_server"]
 

@@ -124,13 +124,18 @@ def run_trial(job: Path, identity: str, task: Path, agent: Json) -> Json:
     if exception is not None and exception != "AgentTimeoutError":
         reward = None
     model = agent.get("model_name", "")
+    tokens_in, tokens_out = of_script("tokens", [1000, 100])
     result = {
         "id": str(uuid.uuid4()),
         "task_name": f"acme/{task.name}",
         "trial_name": folder.name,
         "config": config,
         "agent_info": {"name": agent["name"], "version": "1.0", "model_info": {"name": model.rpartition("/")[2]}},
-        "agent_result": {"n_input_tokens": 1000, "n_output_tokens": 100, "cost_usd": of_script("costs", 0.25)},
+        "agent_result": {
+            "n_input_tokens": tokens_in,
+            "n_output_tokens": tokens_out,
+            "cost_usd": of_script("costs", 0.25),
+        },
         "verifier_result": None if reward is None else {"rewards": {"reward": reward}},
         "exception_info": exception and {"exception_type": exception, "exception_message": "as scripted"},
         "reward_valid": reward is not None,

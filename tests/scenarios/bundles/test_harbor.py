@@ -20,20 +20,12 @@ from curation.projects.models import Project
 from curation.scenarios.models import Scenario
 from sandbox.harbor.task_folder import TaskFile
 from tests.factories import make_project, make_user
-from tests.imports.bringing import bad_rows, bring, upload
+from tests.imports.bringing import bad_rows, bring, upload, zipped
 from tests.sandbox.harbor.tasks import TOML, task_files
 from tests.scenarios.harbor import harbor_document
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Files = Mapping[str, TaskFile]
-
-
-def zipped(files: Mapping[str, bytes]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return packed.getvalue()
 
 
 def tarred(files: Mapping[str, bytes], mode: str = "w:gz") -> bytes:

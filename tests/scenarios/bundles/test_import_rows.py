@@ -101,7 +101,7 @@ class TestRows:
         bundles = [parse_bundle(bundle(f"s{number}")) for number in range(800)]
         with django_assert_max_num_queries(60):
             found = upsert_bundles(project=project, bundles=bundles, user=None)
-        assert len(found.created) == Scenario.objects.count() == 800
+        assert len(found["created"]) == Scenario.objects.count() == 800
 
 
 def run_command(*words: str) -> tuple[str, str, str]:

@@ -59,7 +59,7 @@ def test_what_gets_in_is_shown_and_refuses_the_scenario(project: Project, operat
     (check,) = GateReport.objects.get(run=run).checks
     shown = [(line["command"], line["exit_code"]) for line in check["transcript"]]
     assert shown == [(CHEAT[0], 0), (CHEAT[1], 0), ("exit", None), ("(the checker)", 0)]
-    assert run.result == {"attacked": 1, "got_in": 1, "mended": 0}
+    assert run.result == {"attacked": 1, "not_tried": 0, "got_in": 1, "mended": 0}
     assert not Trajectory.objects.exists()  # an attack is no training data
 
     client.force_login(make_user(is_superuser=True))
@@ -69,7 +69,7 @@ def test_what_gets_in_is_shown_and_refuses_the_scenario(project: Project, operat
     assert "echo hello &gt; greeting.txt" in report and "without sight of the checker" in report
 
 
-@pytest.mark.parametrize("way", [HONEST, OTHERWISE, ("exit",)])
+@pytest.mark.parametrize("way", [HONEST, OTHERWISE])
 def test_the_work_itself_is_no_attack(project: Project, operators: Operators, way: tuple[str, ...]) -> None:
     row = make_scenario(project, bundle={"checker": LAX})
     GateReport.objects.create(
@@ -99,10 +99,13 @@ def test_where_nothing_is_to_do_the_provider_must_be_asked(project: Project, ope
     assert [Scenario.objects.get(pk=row.pk).status for row in (unseen, seen)] == ["rejected", "admitted"]
 
 
-def test_replies_without_a_command_prove_nothing(project: Project, operators: Operators) -> None:
+@pytest.mark.parametrize("replies", [("exit",), lambda _: completion("``` \nnever closed")])
+def test_replies_without_a_command_prove_nothing(project: Project, operators: Operators, replies: Any) -> None:
     row = make_scenario(project, bundle={"checker": LAX})
-    operators.scripts["operator-a"] = lambda _: completion("``` \nnever closed")
-    attacks(project)
+    operators.scripts["operator-a"] = replies
+    run = attacks(project)
+    assert run.result == {"attacked": 0, "not_tried": 1, "got_in": 0, "mended": 0}
+    assert "Not tried: 1 scenario" in kind_of(run.kind).conclude(run)
     (check,) = GateReport.objects.get(scenario=row).checks
     assert (check["name"], check["passed"]) == ("0 attacks without sight of the checker", True)
     assert check["reason"] == "warning: no reply of the model was an attack, so nothing was tried"
@@ -132,7 +135,7 @@ def test_a_repair_is_attacked_again_and_admits_honest_work(project: Project, ope
     assert [(one["status"], one["count"]) for one in shown["verdicts"]] == [("admitted", 1)]
     (refused,) = shown["refusals"]
     assert refused["url"].endswith(f"report/?report={GateReport.objects.get(run=run, verdict='rejected').pk}")
-    assert run.result == {"attacked": 1, "got_in": 1, "mended": 1}
+    assert run.result == {"attacked": 1, "not_tried": 0, "got_in": 1, "mended": 1}
     checks = GateReport.objects.newest_of([row])[row.pk].checks
     assert [check["name"] for check in checks][-2:] == [
         "honest work after the repair",
@@ -174,4 +177,4 @@ def test_honest_work_through_the_shipped_scenarios_is_no_attack(project: Project
     run = attacks(project, model="scripted", attempts=1)
 
     found = {row.name: row.reason for row in Scenario.objects.exclude(status="admitted")}
-    assert (run.error, found, run.result) == ("", {}, {"attacked": 20, "got_in": 0, "mended": 0})
+    assert (run.error, found, run.result) == ("", {}, {"attacked": 20, "not_tried": 0, "got_in": 0, "mended": 0})

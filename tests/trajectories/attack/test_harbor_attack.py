@@ -73,7 +73,7 @@ def test_a_reward_without_the_work_refuses_the_task(project: Project, operators:
     assert row.reason == (
         "attack 2 without sight of the checker: the tests reward 1, but /app/greeting.txt is not done"
     )
-    assert run.result == {"attacked": 1, "got_in": 1, "mended": 0}
+    assert run.result == {"attacked": 1, "not_tried": 0, "got_in": 1, "mended": 0}
     told = str(operators.asked[1].messages[-1]["content"])
     assert "The reward is 0" in told and "ls" in str(operators.asked[1].messages[-2]["content"])
     client.force_login(make_user(is_superuser=True))
@@ -106,7 +106,7 @@ def test_a_repair_is_confirmed_before_it_is_a_new_version(
 
     row.refresh_from_db()
     assert (run.state, row.status, row.version, row.reason) == ("succeeded", "admitted", 2, "")
-    assert run.result == {"attacked": 1, "got_in": 1, "mended": 1}
+    assert run.result == {"attacked": 1, "not_tried": 0, "got_in": 1, "mended": 1}
     again = Item.objects.get(run=run, stage="attack-2").result
     assert again["got_in"] == 0 and not again.get("reused_calls")
     tests = {part["path"]: part for part in row.text.bundle["files"]}["tests/test.sh"]
@@ -208,7 +208,7 @@ def test_the_work_itself_is_no_attack(project: Project, operators: Operators) ->
 
 def test_replies_without_a_program_prove_nothing(project: Project, operators: Operators) -> None:
     row = admitted(project, tests__test_sh=EXISTS)
-    operators.scripts["operator-a"] = ("I will not help.", "No.")
+    operators.scripts["operator-a"] = ("I will not help.", fenced("#!/bin/sh\n# nothing\nexit 0"))
     attacks(project)
     (check,) = GateReport.objects.get(scenario=row).checks
     assert (check["name"], check["passed"]) == ("0 attacks without sight of the checker", True)

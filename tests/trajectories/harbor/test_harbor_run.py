@@ -84,6 +84,15 @@ def test_each_trial_is_an_item_and_a_trajectory(project: Project, tmp_path: Path
     assert "acme/sort" in page and "$0.20" in page and "Of 8 trials in all." in page
 
 
+def test_the_cost_of_an_agent_that_counts_no_tokens_is_not_known(project: Project, tmp_path: Path) -> None:
+    make_task(tmp_path, "sum", tokens=[[None, None]], costs=[None])
+    run = run_to_end(start(project, tmp_path, agents=["terminus-2"]))
+    assert (run.cost, run.cost_unknown_calls, run.tokens_in) == (Decimal(0), 1, 0)
+    (trial,) = trials(run)
+    assert (trial.result["tokens"], trial.result["cost"]) == (None, None)
+    assert (run.result["agents"][0]["cost_unknown"], run.result["agents"][0]["trials"]) == (1, 1)
+
+
 def test_the_launch_page_shows_what_a_provider_needs(project: Project, client: Client, settings: Settings) -> None:
     settings.HARBOR_PROVIDERS = read_providers("docker; modal; docker@other")
     client.force_login(make_member(project, role="curator"))

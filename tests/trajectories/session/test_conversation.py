@@ -32,7 +32,7 @@ def only(*given: dict[str, Any], **values: Any) -> Exchange:
 
 
 def shown(block: BlockView) -> list[tuple[str, str]]:
-    return [(field.piece.form, str(field.piece.html)) for field in block.fields]
+    return [(piece.form, str(piece.html)) for _, piece in block.fields]
 
 
 def test_a_step_has_its_reasoning_message_calls_and_results_in_order() -> None:
@@ -59,7 +59,7 @@ def test_a_step_has_its_reasoning_message_calls_and_results_in_order() -> None:
         ("output", ""),
     ]
     assert step.blocks[2].is_command and shown(step.blocks[3]) == [("terminal", "x")]
-    assert [field.name for field in step.blocks[4].fields] == ["path", "lines"]
+    assert [name for name, _ in step.blocks[4].fields] == ["path", "lines"]
     assert shown(step.blocks[5])[0][0] == "json"
     assert [(fact.text, fact.unit) for fact in step.facts] == [("1,200 → 40", "tokens"), ("$0.0123", "")]
 
@@ -154,14 +154,14 @@ def test_masked_copied_and_cut_steps_are_told() -> None:
 
 def test_a_find_reaches_arguments_and_outputs() -> None:
     talk = conversation(called("grep needle a.py", "found: Needle"))
-    assert [turn.role for turn in talk.find("needle").turns] == ["step 1", "step 1"]
+    assert [turn.role for turn in talk.find("needle")[0]] == ["step 1", "step 1"]
     assert "=== 1 agent: call bash command ===\ngrep needle a.py" in talk.raw()
 
 
 @pytest.mark.parametrize("text", ["x" * 5_000_000, '{"a": "' + "x" * 5_000_000 + '"}', "y\n" * 2_500_000])
 def test_an_output_of_5_mb_is_cut(text: str) -> None:
     step = only(called("cat big", text))
-    piece = step.blocks[1].fields[0].piece
+    piece = step.blocks[1].fields[0][1]
     assert len(piece.html) < 6000 and piece.next_start and piece.form == "terminal"
 
 

@@ -99,10 +99,10 @@ def test_a_turn_without_a_command_is_a_step_too() -> None:
 
 def test_a_match_is_in_the_first_piece_shown_of_it() -> None:
     turns = make_turns("grep Needle x", "cat big", outputs=("", "hay\n" * 50_000 + "the NEEDLE\n"))
-    found = session(turns).find("needle")
-    assert found.total == 2 and [turn.role for turn in found.turns] == ["step 1", "step 2"]
-    big = found.turns[1]
+    found, total = session(turns).find("needle")
+    assert total == 2 and [turn.role for turn in found] == ["step 1", "step 2"]
+    big = found[1]
     assert "the NEEDLE" in big.line and big.matches == 1
     piece = session(turns).piece(big.index, wanted="needle")
     assert '<mark class="found">NEEDLE</mark>' in piece.html
-    assert session(turns).find("").total == 0
+    assert session(turns).find("") == ([], 0)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.gateway import target_of
-from curation.llm.client.pace import BeginOutage, RequestSlots, TakeProbe, reserve
+from curation.llm.client.pace import RequestSlots, begin_outage, reserve, take_probe
 from curation.llm.models import EndpointPace
 from curation.projects.models import Deletion
 from curation.projects.removal import carry_out
@@ -23,7 +23,7 @@ from curation.runs.engine.dispatch import dispatch
 from curation.runs.engine.reap import reap_all
 from curation.runs.models import Item, ItemState, Run, WorkerSeen
 from curation.runs.workers import presence
-from curation.web.database.clock import database_now
+from curation.web.database.queries import database_now
 from curation.web.models import IdempotentResponse
 from curation.webhooks.emit import emit
 from curation.webhooks.models import Delivery, Webhook, WebhookEvent
@@ -159,15 +159,15 @@ def test_a_pause_is_as_long_on_each_machine(wrong: float) -> None:
 def test_an_outage_is_probed_by_one_worker_at_a_time(wrong: float) -> None:
     target = make_target()
     with machine(wrong):
-        outage = BeginOutage(target.endpoint_id, "no answer", retry_after=20.0)()
+        outage = begin_outage(target.endpoint_id, "no answer", retry_after=20.0)
         assert outage is not None and 18 < outage.probe_at - time.time() < 22
-    may, seen = TakeProbe(target.endpoint_id)()
+    may, seen = take_probe(target.endpoint_id)
     assert not may
     assert seen is not None and 18 < seen.probe_at - time.time() < 22
     EndpointPace.objects.update(probe_at=database_now().timestamp() - 1)
     with machine(wrong):
-        assert TakeProbe(target.endpoint_id)()[0]
-    assert not TakeProbe(target.endpoint_id)()[0]
+        assert take_probe(target.endpoint_id)[0]
+    assert not take_probe(target.endpoint_id)[0]
 
 
 @WRONG

@@ -1,15 +1,29 @@
 """Nobody overwrites unseen changes by REST: `If-Match` on every change of an object."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import Model
 from django.test import Client
 
+from curation.assignments.models import Assignment
 from curation.evaluations.models import Split
 from curation.exports.models import SavedRecipe
+from curation.guarantees.models import Audit
 from curation.labels.models import Question
+from curation.projects.access import Access, access_of
+from curation.review.decisions.second_opinions import withdraw_assignment
+from curation.review.guarantees.carry_out import approve_unseen
+from curation.review.guarantees.draw import extend_audit
+from curation.scenarios.bundles.document import stored_bundle
+from curation.scenarios.bundles.save import delete_scenario, replace_bundle
+from curation.scenarios.claims.check import clear_axes
+from curation.scenarios.models import Scenario
+from curation.trajectories.models import Trajectory
+from curation.web.problems import NotFound
 from curation.webhooks.models import Webhook
 from tests.factories import make_bearer
 from tests.web.http.test_refusals import DOCUMENT, Rows
@@ -126,3 +140,32 @@ def test_a_refused_change_writes_nothing(rows: Rows, owner: User) -> None:
     assert Question.objects.get().title != "Other"
     assert SavedRecipe.objects.get().document == {"formats": ["dpo"]}
     assert Webhook.objects.get().nonce == "n"
+
+
+def _change_bundle(access: Access, row: Scenario) -> None:
+    replace_bundle(access.project, row, stored_bundle(row.text.bundle), user=access.user)
+
+
+LOCKING: list[tuple[type[Model], Callable[[Access, Any], object]]] = [
+    (Assignment, lambda access, row: withdraw_assignment(access=access, assignment=row)),
+    (Audit, extend_audit),
+    (Audit, approve_unseen),
+    (Scenario, lambda access, row: delete_scenario(access=access, scenario=row)),
+    (Scenario, lambda access, row: clear_axes(access=access, scenario=row, axes=["task"], comment="It is right.")),
+    (Scenario, _change_bundle),
+]
+
+
+@pytest.mark.parametrize(("model", "change"), LOCKING)
+def test_a_row_that_somebody_deletes_before_it_is_locked_is_not_found(
+    rows: Rows, owner: User, model: type[Model], change: Callable[[Access, Any], object]
+) -> None:
+    """Of two who withdraw an assignment at once, the second finds nothing."""
+    access = access_of(owner, rows.project)
+    Trajectory.objects.all().delete()
+    related = ["text"] if model is Scenario else []
+    row = model._default_manager.select_related(*related).get()
+    assert access is not None
+    model._default_manager.filter(pk=row.pk).delete()
+    with pytest.raises(NotFound):
+        change(access, row)

@@ -175,17 +175,14 @@ def _outcome(rewards: Mapping[str, float], *, valid: bool, exception: str) -> Se
 
 def _usage(result: Json, of_steps: SessionUsage) -> SessionUsage:
     used = result.get("agent_result") or {}
-
-    def first(name: str, other: Any) -> Any:
-        return used[name] if used.get(name) is not None else other
-
-    return SessionUsage(
-        first("n_input_tokens", of_steps.input_tokens),
-        first("n_output_tokens", of_steps.output_tokens),
-        first("n_cache_tokens", of_steps.cached_tokens),
-        first("cost_usd", of_steps.cost_usd),
+    usage = SessionUsage(
+        used.get("n_input_tokens"),
+        used.get("n_output_tokens"),
+        used.get("n_cache_tokens"),
+        used.get("cost_usd"),
         seconds_between(result.get("agent_execution")),
     )
+    return usage.over(replace(of_steps, seconds=None))
 
 
 def seconds_between(timing: Mapping[str, Any] | None) -> float | None:

@@ -57,7 +57,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
                 layout=NAME,
                 origin=replace(session.origin, id=identifier or session.origin.id),
                 verdict=verdict,
-                usage=SessionUsage(**session.usage.known() | ({} if seconds is None else {"seconds": seconds})),
+                usage=SessionUsage(seconds=seconds).over(session.usage),
                 metadata=session.metadata | metadata,
             )
         )

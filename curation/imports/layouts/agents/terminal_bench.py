@@ -89,12 +89,10 @@ def _placed(session: AgentSession, files: Files, result: Json, run: Json, metada
     agent = {"name": run.get("agent_name"), "model_name": run.get("model_name")}
     timing = {"started_at": result.get("agent_started_at"), "finished_at": result.get("agent_ended_at")}
     usage = SessionUsage(
-        result.get("total_input_tokens") or session.usage.input_tokens,
-        result.get("total_output_tokens") or session.usage.output_tokens,
-        session.usage.cached_tokens,
-        session.usage.cost_usd,
-        harbor.seconds_between(timing),
-    )
+        result.get("total_input_tokens") or None,
+        result.get("total_output_tokens") or None,
+        seconds=harbor.seconds_between(timing),
+    ).over(replace(session.usage, seconds=None))
     return replace(
         session,
         layout=NAME,

@@ -24,6 +24,7 @@ _OF_GEMINI = {
     "model": "agent",
     "timestamp": "timestamp",
 }
+_OF_STATS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens", "cached": "cached_tokens"}
 _OF_CALL = dict.fromkeys(("id", "name", "args", "result", "status"), "")
 _OF_INFO = {
     **dict.fromkeys(("role", "system"), ""),
@@ -87,8 +88,17 @@ def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
             fields.became(f"messages.{index}.{kind}", _UNSEEN)
         else:
             raise RowRefused(f"messages.{index} has the type {kind!r}, which is not known"[:300])
-    origin = SessionOrigin(id=str(fields.take("sessionId", "id")))
-    return _reading(GEMINI, agent_of("gemini-cli", model=model), messages, fields, origin=origin)
+    stats = fields.take("stats", "usage") or {}
+    verdict = VerifierResult(exception=fields.take("exception", "exception") or "")
+    return _reading(
+        GEMINI,
+        agent_of("gemini-cli", model=model),
+        messages,
+        fields,
+        origin=SessionOrigin(id=str(fields.take("sessionId", "id"))),
+        verdict=verdict,
+        totals={f"total_{total}": stats[name] for name, total in _OF_STATS.items() if stats.get(name) is not None},
+    )
 
 
 def gemini_session(lines: Iterable[Mapping[str, Any]]) -> Json:
@@ -180,7 +190,7 @@ def _reading(layout: str, agent: Json, messages: list[_Said], fields: Fields, **
     for position, (_, facts) in zip(read.positions, messages, strict=True):
         add_facts(read.steps[position], facts)
     metadata = rest.pop("metadata", {}) | fields.rest()
-    usage = usage_of(read.steps)
+    usage = usage_of(read.steps, rest.pop("totals", None))
     session = AgentSession(layout=layout, steps=read.steps, agent=agent, usage=usage, metadata=metadata, **rest)
     return DocumentReading([session], fields.account())
 

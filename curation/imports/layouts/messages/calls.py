@@ -6,7 +6,6 @@ text, beside empty arguments.
 """
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from curation.imports.layouts.account import REPLACED, Account, Fields
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.session import AgentSession, Json
 from curation.imports.sources.rows import RowRefused
+from curation.imports.sources.text_rows import json_faults
 from curation.web.text.storable import parse_inner
 
 UNPARSED = "unparsed_arguments"
@@ -24,12 +24,8 @@ UNPARSED = "unparsed_arguments"
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 ARGUMENTS = frozenset(_ARGUMENTS)
 _IDS = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
-_OPENS, _CLOSES = "<tool_call>", "</tool_call>"
-# The openings of elements, each with the name in it, and their endings.
-_ELEMENT = re.compile(r"<function=([^<>\n]+)>"), "</function>"
-_PARAMETER = re.compile(r"<parameter=([^<>\n]+)>"), "</parameter>"
-_CALL = re.compile(r"<(tool_call)>"), _CLOSES
-_RESPONSE = re.compile(r"<(tool_response)>"), "</tool_response>"
+# What is read of a call.
+OF_CALL = frozenset(("name", "type", "function", "tool_call", "toolName", *_ARGUMENTS, *_IDS))
 
 
 def read_call(given: Any, path: str, fields: Fields) -> Json:
@@ -62,6 +58,8 @@ def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fie
         except ValueError:
             found = None
         else:
+            for fault in json_faults(arguments.encode(errors="replace"), found):
+                fields.became(*fault)
             # JSON text has such characters as escapes, so the row that contains it is clean.
             found, replaced = clean(found, f"{path}.arguments")
             for each in replaced:
@@ -72,79 +70,6 @@ def make_call(name: str, arguments: Any, identifier: Any, path: str, fields: Fie
         text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
         call["extra"] = {UNPARSED: text}
     return call
-
-
-def calls_in_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
-    """Return the text and the calls of sharegpt's `function_call` and ms-swift's `tool_call`: JSON of a call or a list
-    of them, alone or between `<tool_call>` and `</tool_call>` after text, or elements `<function=NAME>` after text, as
-    OpenHands and Qwen write them; also the list in Python that smolagents writes. Raises `RowRefused`."""
-    before, _, rest = text.partition(_OPENS)
-    is_between = rest.rstrip().endswith(_CLOSES)
-    before = before.removesuffix("\n") if is_between else ""
-    inner = rest.rstrip().removesuffix(_CLOSES) if is_between else text.removeprefix("Calling tools:")
-    written = loosely_decoded(inner.strip())
-    if isinstance(written, str) and "<function=" in written:
-        return _called_elements(written, before, path, fields)
-    calls = written if isinstance(written, list) else [written]
-    if not calls or not all(isinstance(call, dict) for call in calls):
-        raise RowRefused(
-            f"{path} is a turn of tool calls, but its text is no JSON of a call: map its role if it is text"
-        )
-    return before, [read_call(call, path, fields) for call in calls]
-
-
-def calls_after_text(text: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
-    """Return the text before calls that an assistant wrote as text, between `<tool_call>` and `</tool_call>`, and the
-    calls. Text with other tags, or with words after them, is returned as it is."""
-    before, tag, rest = text.partition(_OPENS)
-    found, others = _elements(tag + rest, *_CALL)
-    written = [loosely_decoded(one.strip()) for _, one in found]
-    is_whole = bool(written) and not others.strip()
-    if not is_whole or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in written):
-        return text, []
-    return before.rstrip(), [read_call(one, path, fields) for one in written]
-
-
-def results_in_text(text: str) -> list[str]:
-    """Return the results between `<tool_response>` and `</tool_response>`, if the text has nothing else."""
-    found, others = _elements(text, *_RESPONSE)
-    return [] if others.strip() else [_result_of(one.strip()) for _, one in found]
-
-
-def _result_of(text: str) -> str:
-    """Return the content of a result that names its function, or the text itself."""
-    value = loosely_decoded(text)
-    if not isinstance(value, dict) or value.keys() != {"name", "content"}:
-        return text
-    return value["content"] if isinstance(value["content"], str) else orjson.dumps(value["content"]).decode()
-
-
-def _elements(text: str, opening: re.Pattern[str], ending: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the name and the content of each element, and the text around them. It takes linear time, also where
-    elements have no end."""
-    found: list[tuple[str, str]] = []
-    around: list[str] = []
-    at = 0
-    while (begin := opening.search(text, at)) and (end := text.find(ending, begin.end())) >= 0:
-        found.append((begin[1], text[begin.end() : end]))
-        around.append(text[at : begin.start()])
-        at = end + len(ending)
-    return found, "".join([*around, text[at:]])
-
-
-def _called_elements(text: str, before: str, path: str, fields: Fields) -> tuple[str, list[Json]]:
-    """Return the text before the first element, and the calls of all. Arguments are text, as the elements have no
-    types. Raises `RowRefused` for other text between or in the elements, which has no place."""
-    start = text.index("<function=")
-    elements, others = _elements(text[start:], *_ELEMENT)
-    inside = [_elements(parameters, *_PARAMETER) for _, parameters in elements]
-    if any(rest.strip() for rest in (others, *(rest for _, rest in inside))):
-        raise RowRefused(f"{path} is a turn of tool calls with text that is in no parameter of a call")
-    calls = []
-    for (name, _), (parameters, _) in zip(elements, inside, strict=True):
-        arguments = {key: value.removeprefix("\n").removesuffix("\n") for key, value in parameters}
-        calls.append(make_call(name.strip(), arguments, None, path, fields))
-    return before or text[:start].rstrip(), calls
 
 
 def loosely_decoded(text: str) -> Any:

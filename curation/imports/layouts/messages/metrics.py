@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from curation.imports.layouts.session import NO_USAGE, Json, SessionUsage, Step
+from curation.imports.layouts.session import NO_USAGE, Json, SessionUsage, Step, is_figure
 
 # The fields of messages, in the forms of OpenAI, Anthropic, LangChain, AutoGen, Cline, Gemini CLI and others.
 TIMES = ("timestamp", "created_at", "createdAt", "created", "create_time", "ts", "time")
@@ -92,20 +92,24 @@ def _first(values: Mapping[str, Any], names: Sequence[str], kind: type) -> Any:
     return None
 
 
+_SUMMED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")
+
+
 def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> SessionUsage:
     """Return the usage of a run: of its totals in ATIF's names, or else of its steps."""
     metrics = [step["metrics"] for step in steps if step.get("metrics")]
 
     def total(name: str) -> Any:
-        each = [one[name] for one in metrics if one.get(name) is not None]
+        each = [one[name] for one in metrics if is_figure(name, one.get(name))]
         return (totals or {}).get(f"total_{name}", sum(each) if each else None)
 
     seconds = _seconds(steps)
     if not metrics and not totals:
         return NO_USAGE if seconds is None else SessionUsage(seconds=seconds)
-    return SessionUsage(
-        total("prompt_tokens"), total("completion_tokens"), total("cached_tokens"), total("cost_usd"), seconds
-    )
+    given = ((name, one.get(name)) for one in metrics for name in _SUMMED)
+    dropped = {name: None for name, value in given if value is not None and not is_figure(name, value)}
+    prompt, completion, cached, cost = map(total, _SUMMED)
+    return SessionUsage(prompt, completion, cached, cost, seconds, tuple(dropped))
 
 
 def _seconds(steps: Sequence[Step]) -> float | None:

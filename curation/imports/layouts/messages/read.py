@@ -13,19 +13,13 @@ import orjson
 
 from curation.imports.layouts.account import EMPTY, IGNORED, Fields
 from curation.imports.layouts.messages import vercel
-from curation.imports.layouts.messages.calls import (
-    ARGUMENTS,
-    calls_after_text,
-    calls_in_text,
-    decoded,
-    read_call,
-    results_in_text,
-)
+from curation.imports.layouts.messages.calls import ARGUMENTS, decoded, read_call
 from curation.imports.layouts.messages.content import MessageContent, ToolResult, read_content, read_result, thought_of
 from curation.imports.layouts.messages.frameworks import is_event, plain, unwrapped
 from curation.imports.layouts.messages.items import HOSTED, ITEMS, UNSEEN, add_channel, add_item, add_message
 from curation.imports.layouts.messages.metrics import FACTS, add_facts
 from curation.imports.layouts.messages.steps import CALL, Steps, may_think, split_thinking
+from curation.imports.layouts.messages.written_calls import calls_after_text, calls_in_text, may_call, results_in_text
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 from curation.web.text.storable import parse_inner
@@ -201,7 +195,7 @@ class _Reader:
         if not (isinstance(word, str) and isinstance(text, str)):
             return False
         role = self._roles.get(word)
-        if role == "agent" and not may_think(text) and "<tool_call>" not in text:
+        if role == "agent" and not may_think(text) and not may_call(text):
             self.steps.add_agent(text)
         elif role in ("system", "user") and text and not text.startswith("<tool_response>"):
             self.steps.add(role, text)
@@ -264,7 +258,7 @@ class _Reader:
             thoughts.append(thought)
         reasoning = "\n\n".join(dict.fromkeys(filter(None, thoughts)))
         calls = self._calls(entry, content, path)
-        if not calls and isinstance(message, str) and "<tool_call>" in message:
+        if not calls and isinstance(message, str):
             message, calls = calls_after_text(message, path, self._fields)
         if entry.get("type") == "message" and isinstance(message, str) and not calls:  # an item of Responses
             add_message(self.steps, message, mark)

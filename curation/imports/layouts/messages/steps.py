@@ -2,7 +2,7 @@
 text of an answer."""
 
 import re
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -56,7 +56,8 @@ class Steps:
     steps: list[Step] = field(default_factory=list)
     learned: dict[int, bool] = field(default_factory=dict)
     _callers: dict[str, Step] = field(default_factory=dict)
-    _waiting: deque[str] = field(default_factory=deque)
+    # The first of a dict takes ever longer to find once many before it are gone.
+    _waiting: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _calls: int = 0
     _rank: int = MESSAGE
 
@@ -111,7 +112,7 @@ class Steps:
             self._calls += 1
             call["tool_call_id"] = identifier = call["tool_call_id"] or self._free_id()
             self._callers[identifier] = step
-            self._waiting.append(identifier)
+            self._waiting[identifier] = None
             step.setdefault("tool_calls", []).append(call)
 
     def add_result(self, result: ToolResult) -> None:
@@ -120,10 +121,9 @@ class Steps:
         identifier = result.call_id
         step = self._callers.get(identifier)
         if step is None and not identifier and self._waiting:
-            identifier = self._waiting[0]
+            identifier = next(iter(self._waiting))
             step = self._callers[identifier]
-        if identifier in self._waiting:
-            self._waiting.remove(identifier)
+        self._waiting.pop(identifier, None)
         if step is None:
             last = self.steps[-1] if self.steps else None
             if last is None or last["source"] == "user" or "tool_calls" in last:

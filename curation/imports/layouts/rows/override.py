@@ -45,7 +45,7 @@ def _over(
             session.verdict,
             **_given(verdict) | {"outcome": outcome, "rewards": {**session.verdict.rewards, **verdict.rewards}},
         ),
-        usage=replace(session.usage, **_given(around.usage)),
+        usage=around.usage.over(session.usage),
         metadata=kept | around.metadata | metadata,
     )
 

@@ -5,7 +5,7 @@ conversation before them, with an ending for each side.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, REPLACED, Account, Fields
@@ -170,7 +170,7 @@ def _read(columns: RowColumns, metadata: Json) -> AgentSession:
     around = read_surroundings(columns.fields)
     model, usage = model_of(found.steps), usage_of(found.steps)
     if around.usage is not NO_USAGE:
-        usage = replace(usage, **around.usage.known())
+        usage = around.usage.over(usage)
     return AgentSession(
         layout=found.layout,
         steps=_numbered(found.steps, 1),

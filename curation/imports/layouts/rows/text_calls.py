@@ -12,6 +12,7 @@ import orjson
 
 from curation.imports.layouts.account import Fields
 from curation.imports.layouts.messages.calls import decoded, make_call, read_tools
+from curation.imports.layouts.messages.written_calls import WRITTEN
 from curation.imports.layouts.session import Json, Step
 from curation.imports.sources.rows import RowRefused
 
@@ -68,7 +69,7 @@ def with_written_calls(steps: Sequence[Step], names: Collection[str], path: str,
             ]
             new["observation"] = {"results": [*named, *results[len(made) :]]}
         changed.append(new)
-        fields.became("(calls written as text)", "steps")
+        fields.became(WRITTEN, "steps")
     return changed
 
 

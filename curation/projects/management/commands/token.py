@@ -41,13 +41,13 @@ class Command(BaseCommand):
             raise CommandError(problem.detail) from None
 
     def _create(self, username: str, scopes: str, name: str, days: int | None) -> None:
-        made = create_token(
+        _, secret = create_token(
             Principal(_user(username), frozenset(Scope)),
             scopes=[scope.strip() for scope in scopes.split(",") if scope.strip()],
             name=name,
             expires_in_days=days,
         )
-        self.stdout.write(made.secret)
+        self.stdout.write(secret)
 
     def _list(self, username: str | None) -> None:
         rows = Token.objects.select_related("user")

@@ -74,10 +74,9 @@ class Command(BaseCommand):
             invalid = f"{bad} of {counted(bad + len(bundles), 'bundle')} {'is' if bad == 1 else 'are'} invalid"
             raise CommandError(f"Nothing was imported, because {invalid}.")
         found = upsert_bundles(project=project, bundles=bundles, user=user)
-        for name in found.updated:
+        for name in found["updated"]:
             self.stdout.write(f"{name}: changed; it is a draft again")
-        figures = {"created": found.created, "updated": found.updated, "unchanged": found.unchanged}
-        counts = [f"{len(names)} {what}" for what, names in figures.items()]
+        counts = [f"{len(names)} {what}" for what, names in found.items()]
         self.stdout.write(", ".join([*counts, f"{bad} refused"]))
         if bad:
             raise CommandError(f"Refused {bad} of {counted(bad + len(bundles), 'bundle')}.")

@@ -1,5 +1,6 @@
 """Messages of every format are the same steps, and what is not understood is refused by its path and name."""
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -341,3 +342,13 @@ def test_roles_of_a_person_come_first() -> None:
     roles = {"narrator": "user", "exit": "ignored"}
     steps = read({"role": "narrator", "content": "Hi"}, {"role": "exit", "content": "x"}, roles=roles).steps
     assert [(step["source"], step["message"]) for step in steps] == [("user", "Hi")]
+
+
+def test_results_in_reverse_order_of_many_calls_take_linear_time() -> None:
+    ids = [f"c{number}" for number in range(20_000)]
+    calls = [{"id": name, "function": {"name": "ls", "arguments": "{}"}} for name in ids]
+    results = [{"role": "tool", "tool_call_id": name, "content": name} for name in reversed(ids)]
+    before = process_time()
+    (step,) = read_messages([{"role": "assistant", "tool_calls": calls}, *results], "messages", Fields({})).steps
+    assert process_time() - before < 2
+    assert step["observation"]["results"][0] == {"source_call_id": "c19999", "content": "c19999"}

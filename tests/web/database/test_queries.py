@@ -9,7 +9,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from curation.projects.models import Member, Project
-from curation.web.database.prepared import Prepared
+from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from tests.factories import make_bearer, make_member, make_project
 
