@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from django.conf import settings as django_settings
@@ -15,10 +16,13 @@ from playwright.sync_api import Browser, Page, expect
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
+from curation.llm.client.completion import CompletionRequest
+from curation.llm.client.gateway import client_for
 from curation.projects.models import Project
 from curation.runs.engine import dispatch
 from curation.runs.models import Run
 from tests.driving import end
+from tests.duels.running import CHALLENGER, KING, Models, Says, fair
 from tests.e2e.conftest import Watched
 from tests.factories import make_endpoint, make_project, make_user
 from tests.imports.bringing import bring
@@ -26,24 +30,37 @@ from tests.model_server import ModelServer
 from tests.parts import shared_data
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-JUDGES = ["careful", "brisk"]
-WEAK = "I would think about it for a while and then decide."
-GOOD = "THOUGHT: I list what is there before I open a file.\n\n```bash\nls -la\n```"
+JUDGES = ["strict", "lenient"]
+
+
+def lenient(request: CompletionRequest) -> Says:
+    """A sound judge that calls up to two dimensions a draw: of two that reply alike, one is a copy."""
+    history, _, _ = str(request.messages[-1]["content"]).partition("<answer_1")
+    return fair(won=3 + crc32(history.encode()) % 3)(request)
 
 
 @pytest.fixture
 def project(model_server: ModelServer, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Real turns with their records, a king and two challengers on the model server, and scripted judges."""
+    """Real turns with their records, a king and two challengers on the model server, and sound judges."""
     settings.MEDIA_ROOT = tmp_path / "files"
+    judges = Models({"strict": fair(), "lenient": lenient})
+    monkeypatch.setattr(
+        "curation.runs.engine.llm_stage.client_for", lambda one: judges if one.name in JUDGES else client_for(one)
+    )
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     panel = {"judges": JUDGES}
-    document = {"panel": panel, "generation": {"king_model": "king"}, "gate": {"resamples": 200}}
+    document = {
+        "panel": panel,
+        "generation": {"king_model": "king", "leak_reader": "reader"},
+        "gate": {"resamples": 200},
+    }
     project = make_project("court", user=make_user("ada"), settings_json=document)
-    for name, text in (("king", WEAK), ("model-b", GOOD), ("model-c", WEAK)):
+    for name, text in (("king", KING), ("model-b", CHALLENGER), ("model-c", KING)):
         model_server.behave(name, text=text)
         make_endpoint(project, name, model=f"openai/{name}", api_base=model_server.api_base)
     for name in JUDGES:
-        make_endpoint(project, name, model=f"scripted/judge-{name}")
+        make_endpoint(project, name, model=f"fake/{name}")
+    make_endpoint(project, "reader", model="scripted/leak-reader")
     with ThreadPoolExecutor(1) as worker:
         for kind, name in (("turns", "swe_agent_nebius.jsonl"), ("pr_records", "pr_records.jsonl")):
             rows, options = of_more_pull_requests(shared_data("turns", name)), {"count": 40} if kind == "turns" else {}

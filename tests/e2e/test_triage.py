@@ -28,6 +28,8 @@ STATUS = {
     Action.REJECT: SampleStatus.REJECTED,
     Action.REFINE: SampleStatus.NEEDS_REFINE,
 }
+# Said of a decision that waits, and of one behind which the next sample is shown already.
+UNREACHABLE = "could not be reached"
 # The intended result for a sample: its status and its kept text.
 Meant = tuple[str, str]
 
@@ -122,15 +124,15 @@ def test_the_log_replayed_is_what_was_meant(tab: Page, project: Project, server:
         if turn == count // 3:
             tab.context.set_offline(True)
             decide(tab, 0)
-            expect(tab.locator(".toast", has_text="No connection")).to_be_visible()
+            expect(tab.locator(".toast", has_text=UNREACHABLE)).to_be_visible()
             tab.context.set_offline(False)
-            expect(tab.locator(".toast", has_text="No connection")).to_have_count(0)
+            expect(tab.locator(".toast", has_text=UNREACHABLE)).to_have_count(0)
             assert ready(tab) == sample
             tab.keyboard.press("1")  # takes the pick back
         if turn == 2 * count // 3:
             server.stop()
             decide(tab, 0)
-            expect(tab.locator(".toast", has_text="No connection")).to_be_visible()
+            expect(tab.locator(".toast", has_text=UNREACHABLE)).to_be_visible()
             server.start()
             assert ready(tab) == sample
             tab.keyboard.press("1")
