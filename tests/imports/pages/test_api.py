@@ -16,7 +16,7 @@ from curation.duels.models import Prompt
 from curation.projects.models import AuditEntry, Project, Role
 from curation.runs.models import Run
 from tests.factories import make_bearer, make_member, make_project, make_user
-from tests.imports.bringing import as_lines, chat, end
+from tests.imports.bringing import as_lines, chat, end, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 IMPORTS = "/api/v1/projects/acme/imports"
@@ -292,6 +292,19 @@ def test_the_page_previews_then_imports_the_stored_file(client: Client, user: Us
     assert started.headers["Location"] == reverse("run-page", args=["acme", run.pk])
     assert run.params["options"] == {"count": 1, "seed": 3}
     assert end(run).result["prompts"] == 1
+
+
+def test_the_page_shows_at_once_what_became_of_a_key_that_is_there_twice(
+    client: Client, user: User, project: Project
+) -> None:
+    client.force_login(user)
+    row = as_lines([chat(1)]).replace(b"{", b'{"note": 1, "note": 2, ', 1)
+    url, given = reverse("import-new", args=["acme"]), {"kind": "turns", "upload": upload(project, row)}
+    shown = client.post(url, {**given, "then": "preview"}).content.decode()
+    client.post(url, given)
+    done = client.get(reverse("run-page", args=["acme", end(Run.objects.get()).pk])).content.decode()
+    for page in (shown, done):
+        assert "<strong>(twice in an object) note</strong>: ignored but for the last value, in 1 row." in page
 
 
 def test_the_page_says_what_is_missing(client: Client, user: User, project: Project) -> None:
