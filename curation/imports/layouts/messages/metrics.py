@@ -23,6 +23,7 @@ _DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_detail
 # Anthropic counts what it reads from its cache, or writes to it, apart from its `input_tokens`. Proxies that name them
 # `prompt_tokens` have added both.
 _BESIDE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
+_SUMMED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")
 # Numbers below are no seconds since 1970, and above no seconds but milliseconds or less.
 _FIRST_SECOND, _LAST_SECOND, _LAST_NANOSECOND = 1e8, 1e11, 1e20
 
@@ -92,23 +93,20 @@ def _first(values: Mapping[str, Any], names: Sequence[str], kind: type) -> Any:
     return None
 
 
-_SUMMED = ("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")
-
-
 def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> SessionUsage:
     """Return the usage of a run: of its totals in ATIF's names, or else of its steps."""
     metrics = [step["metrics"] for step in steps if step.get("metrics")]
-
-    def total(name: str) -> Any:
-        each = [one[name] for one in metrics if is_figure(name, one.get(name))]
-        return (totals or {}).get(f"total_{name}", sum(each) if each else None)
-
     seconds = _seconds(steps)
     if not metrics and not totals:
         return NO_USAGE if seconds is None else SessionUsage(seconds=seconds)
-    given = ((name, one.get(name)) for one in metrics for name in _SUMMED)
-    dropped = {name: None for name, value in given if value is not None and not is_figure(name, value)}
-    prompt, completion, cached, cost = map(total, _SUMMED)
+    sums, dropped = [], []
+    for name in _SUMMED:
+        given = [one[name] for one in metrics if one.get(name) is not None]
+        each = [value for value in given if is_figure(name, value)]
+        if len(each) < len(given):
+            dropped.append(name)
+        sums.append((totals or {}).get(f"total_{name}", sum(each) if each else None))
+    prompt, completion, cached, cost = sums
     return SessionUsage(prompt, completion, cached, cost, seconds, tuple(dropped))
 
 
