@@ -21,7 +21,7 @@ class Files:
     """Names are relative to `root`, which is empty or ends with `/`. `main` is the one that others belong to, if there
     is one, and is read from `after` on. `became` has the layout of each file. `open` gets the whole name, and no
     more than `longest` bytes of a file are read. `unreadable` has the reason for each line that is no JSON object,
-    `faults` what files have and their values do not.
+    `faults` has the faults of the files' JSON.
     """
 
     root: str

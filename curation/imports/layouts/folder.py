@@ -496,7 +496,7 @@ def _decoded(raws: Iterable[Raw]) -> Iterator[SourceRow | BadRow]:
 
 
 def _values(raws: Iterable[Raw], name: str = "", files: Files | None = None) -> list[Json]:
-    """Return the values of lines, and tell `files` of the other lines and of what values do not have."""
+    """Return the values of lines, and tell `files` of the other lines and of the faults of the lines' JSON."""
     found = list(_decoded(raws))
     if files is not None:
         files.unreadable.extend(f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow))
