@@ -169,54 +169,19 @@ class LiteLlmClient:
 
     async def _complete(self, target: EndpointTarget, request: CompletionRequest, params: dict[str, Any]) -> Completion:
         limit = float(str(params.pop("timeout", TIMEOUT_SECONDS)))
-        takes_schema = params.pop("takes_json_schema", None)
-        if request.schema and (
-            litellm.supports_response_schema(model=target.model) if takes_schema is None else takes_schema
-        ):
-            params["response_format"] = request.schema
-        if params.pop("takes_max_tokens", None) is False and params.get("max_completion_tokens") is None:
-            params["max_completion_tokens"] = params.get("max_tokens")
-        if params.get("max_completion_tokens") is not None:
-            params.pop("max_tokens", None)
-        params.pop("key_style", None)
-        takes_tools = params.pop("takes_tools", None)
-        if request.tools:
-            if takes_tools is False:
-                raise Misconfigured(NO_TOOLS)
-            params["tools"] = list(request.tools)
-        wants_stream = bool(params.pop("stream", None)) and not request.embed
-        progress = StreamProgress(is_passed_on=wants_stream and _has_own_streams(target.model))
-        if progress.is_passed_on:
-            params["stream"] = True
-        elif wants_stream:
-            more = params.get("extra_body")
-            extra = {**STREAM, **(more if isinstance(more, dict) else {})}
-            # Some servers refuse the field even if it is null.
-            params["extra_body"] = {name: value for name, value in extra.items() if name != USAGE or value is not None}
-        if params.pop("return_token_ids", None):
-            params["extra_body"] = {"return_token_ids": True, **(params.get("extra_body") or {})}
+        sent = _sent_params(target, request, params)
         key = key_of(target)
         secret = key if target.api_key_env else ""
+        sent |= {"model": target.model, "api_base": target.api_base or None, "api_key": key}
+        sent |= {"timeout": limit, "max_retries": 0}
         if target.api_base and proxy_for(target.api_base):
             await check_host(target.api_base)
+        progress = StreamProgress(is_passed_on="stream" in sent)
         started = time.perf_counter()
         progress_of_call.set(progress)
         try:
             async with asyncio.timeout(limit + 1.0):
-                given: dict[str, Any] = {
-                    "model": target.model,
-                    "api_base": target.api_base or None,
-                    "api_key": key,
-                    "timeout": limit,
-                    "max_retries": 0,
-                }
-                if request.embed:
-                    texts = [str(message["content"]) for message in request.messages]
-                    response = await litellm.aembedding(input=texts, encoding_format="float", **given)
-                else:
-                    response = await _call(messages=list(request.messages), **{**params, **given})
-                    if progress.is_passed_on:
-                        response = await _put_together(response, progress)
+                response = await _respond(request, sent, progress)
         except RefusedAnswer as error:
             raise _translate(error, secret, progress.refusal) from None
         except BrokenAnswer as error:
@@ -224,8 +189,7 @@ class LiteLlmClient:
         except TimeoutError as error:
             raise TimedOut(_late(progress, limit)) from error
         except openai.OpenAIError as error:  # the base of every exception that LiteLLM raises
-            timed_out = any(isinstance(cause, TIMEOUTS) for cause in causes_of(error))
-            if timed_out and time.perf_counter() - started >= limit and not why_not_sent(error):
+            if time.perf_counter() - started >= limit and _is_timeout(error):
                 raise TimedOut(_late(progress, limit)) from None
             raise _translate(error, secret, progress.refusal) from None  # the cause may repeat the key
         latency_ms = round((time.perf_counter() - started) * 1000)
@@ -238,6 +202,50 @@ class LiteLlmClient:
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             kind = "an embedding of each text" if request.embed else "a chat completion"
             raise Transient(f"the answer is not {kind}") from error
+
+
+def _sent_params(target: EndpointTarget, request: CompletionRequest, params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of LiteLLM's call: those of the request, in the form that the endpoint takes. `stream` is
+    one of them only where LiteLLM passes the stream on."""
+    if request.embed:
+        return {}
+    sent = dict(params)
+    own = ("takes_json_schema", "takes_max_tokens", "takes_tools", "key_style", "stream", "return_token_ids")
+    takes_schema, takes_max_tokens, takes_tools, _, streams, with_token_ids = (sent.pop(name, None) for name in own)
+    if request.schema and (
+        litellm.supports_response_schema(model=target.model) if takes_schema is None else takes_schema
+    ):
+        sent["response_format"] = request.schema
+    if takes_max_tokens is False and sent.get("max_completion_tokens") is None:
+        sent["max_completion_tokens"] = sent.get("max_tokens")
+    if sent.get("max_completion_tokens") is not None:
+        sent.pop("max_tokens", None)
+    if request.tools:
+        if takes_tools is False:
+            raise Misconfigured(NO_TOOLS)
+        sent["tools"] = list(request.tools)
+    if streams and _has_own_streams(target.model):
+        sent["stream"] = True
+    elif streams:
+        more = sent.get("extra_body")
+        extra = {**STREAM, **(more if isinstance(more, dict) else {})}
+        # Some servers refuse the field even if it is null.
+        sent["extra_body"] = {name: value for name, value in extra.items() if name != USAGE or value is not None}
+    if with_token_ids:
+        sent["extra_body"] = {"return_token_ids": True, **(sent.get("extra_body") or {})}
+    return sent
+
+
+async def _respond(request: CompletionRequest, sent: dict[str, Any], progress: StreamProgress) -> Any:
+    if request.embed:
+        texts = [str(message["content"]) for message in request.messages]
+        return await litellm.aembedding(input=texts, encoding_format="float", **sent)
+    response = await _call(messages=list(request.messages), **sent)
+    return await _put_together(response, progress) if progress.is_passed_on else response
+
+
+def _is_timeout(error: Exception) -> bool:
+    return any(isinstance(cause, TIMEOUTS) for cause in causes_of(error)) and not why_not_sent(error)
 
 
 def _has_own_streams(model: str) -> bool:
