@@ -10,19 +10,23 @@ from pydantic import Field
 from curation.duels.models import Duel, DuelQuerySet
 from curation.exports.models import Export, FrozenRow
 from curation.projects.models import Project
+from curation.projects.settings.data import Words
 from curation.samples.models import Bucket, Sample, SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.web.schemas import out
 
 # Samples by their origin.
-ALONE, IMPORTED, MADE = "alone", "imported", "made"
+ALONE, IMPORTED, SESSIONS, DUELS = "alone", "imported", "sessions", "duels"
 ORIGIN = Case(
     When(duel=None, trajectory=None, then=Value(ALONE)),
+    When(kind=SampleKind.TRAJECTORY, then=Value(SESSIONS)),
     When(duel__run__kind="import", then=Value(IMPORTED)),
-    default=Value(MADE),
+    default=Value(DUELS),
 )
 
 EXPORTED = "Exported"
+# A step's name, its count, and the earlier step that it is a share of.
+Step = tuple[str, int, str | None]
 
 
 @out
@@ -74,10 +78,17 @@ class _Samples:
             approved=self.approved + number * (status == SampleStatus.APPROVED),
         )
 
-    def review(self) -> Iterable[tuple[str, int, str | None]]:
+    def review(self) -> list[Step]:
         """Exported samples may have another status by now, so they are no share of the approved ones."""
-        found: list[tuple[str, int, str | None]] = [("Decided", self.decided, "Samples")]
-        return [*found, ("Approved", self.approved, "Decided"), (EXPORTED, self.exported, None)]
+        return [
+            ("Decided", self.decided, "Samples"),
+            ("Approved", self.approved, "Decided"),
+            (EXPORTED, self.exported, None),
+        ]
+
+    def alone(self) -> list[Step]:
+        """The steps of samples that come into the project as they are."""
+        return [("Samples", self.total, None), *self.review()] if self.total else []
 
 
 def duels_made(project: Project) -> DuelQuerySet:
@@ -90,64 +101,72 @@ def pipelines_of(
 ) -> list[PipelineOut]:
     """The pipelines that the project uses; `statuses` counts all of its samples, `funnel` the steps before them, and
     `known` the trajectories with a known outcome. `blind` omits counts that reveal scores and outcomes."""
-    duels = answers = sessions = imported = _Samples()
+    samples = _samples_by_origin(project, statuses)
+    words = project.settings.data.words
+    duels = _duel_steps(samples[DUELS], funnel, words, blind=blind)
+    only_prompts = funnel["prompts"] and not duels and not samples[IMPORTED].total
+    found: dict[str, list[Step]] = {
+        f"{words.pair}s of single turns": duels,
+        "Prompts": [("Prompts", funnel["prompts"], None)] if only_prompts else [],
+        "Imported answers": samples[IMPORTED].alone(),
+        "Rollouts of scenarios" if funnel["scenarios"] else "Runs of agents": _session_steps(
+            samples[SESSIONS], funnel, known, blind=blind
+        ),
+        "Imported samples": samples[ALONE].alone(),
+    }
+    return [_pipeline(name, steps) for name, steps in found.items() if steps]
+
+
+def _samples_by_origin(project: Project, statuses: Mapping[str, int]) -> dict[str, _Samples]:
+    made: dict[str, QuerySet[Any]] = {
+        DUELS: duels_made(project),
+        IMPORTED: Duel.objects.of(project).filter(run__kind="import"),
+        SESSIONS: Trajectory.objects.of(project),
+    }
+    found = dict.fromkeys((*made, ALONE), _Samples())
     alone = dict(statuses)
     # From their side: to look for a duel and a trajectory of each sample takes longer than all other figures.
-    for (status, bucket), number in _by_state(duels_made(project)).items():
-        alone[status] -= number
-        duels = duels.plus(status, bucket, number)
-    for (status, bucket), number in _by_state(Duel.objects.of(project).filter(run__kind="import")).items():
-        alone[status] -= number
-        answers = answers.plus(status, bucket, number)
-    for (status, bucket), number in _by_state(Trajectory.objects.of(project)).items():
-        alone[status] -= number
-        sessions = sessions.plus(status, bucket, number)
+    for origin, rows in made.items():
+        for (status, bucket), number in _by_state(rows).items():
+            alone[status] -= number
+            found[origin] = found[origin].plus(status, bucket, number)
     for status, number in alone.items():
-        imported = imported.plus(status, "", max(0, number))  # samples may be made between the two counts
-    for origin, kind, number in _exported(project):
-        if origin == ALONE:
-            imported = replace(imported, exported=imported.exported + number)
-        elif kind == SampleKind.TRAJECTORY:
-            sessions = replace(sessions, exported=number)
-        elif origin == IMPORTED:
-            answers = replace(answers, exported=number)
-        else:
-            duels = replace(duels, exported=number)
-    found = []
-    words = project.settings.data.words
-    if funnel["answered by king"] or funnel["challenged"] or duels.total:
-        pairs = f"{words.pair}s"
-        scored = [("Parsed", duels.parsed, "Samples"), ("Final or refined", duels.good, "Parsed")]
-        steps: list[tuple[str, int, str | None]] = [
-            ("Prompts", funnel["prompts"], None),
-            (f"Answered by {words.opponent.lower()}", funnel["answered by king"], "Prompts"),
-            (f"Answered by {words.candidate.lower()}", funnel["challenged"], "Prompts"),
-            (pairs, funnel["duels"], None),
-            ("Samples", duels.total, pairs),
-            *(scored if duels.parsed and not blind else []),
-            *duels.review(),
-        ]
-        found.append(_pipeline(f"{pairs} of single turns", steps))
-    elif funnel["prompts"] and not answers.total:
-        found.append(_pipeline("Prompts", [("Prompts", funnel["prompts"], None)]))
-    if answers.total:
-        found.append(_pipeline("Imported answers", [("Samples", answers.total, None), *answers.review()]))
-    if funnel["scenarios"] or funnel["trajectories"]:
-        made = [("Scenarios", funnel["scenarios"], None), ("Admitted", funnel["scenarios admitted"], "Scenarios")]
-        steps = [
-            *(made if funnel["scenarios"] else []),
-            ("Trajectories", funnel["trajectories"], None),
-            *([] if blind else _kept(funnel, known)),
-            ("Samples", sessions.total, None),
-            *sessions.review(),
-        ]
-        found.append(_pipeline("Rollouts of scenarios" if funnel["scenarios"] else "Runs of agents", steps))
-    if imported.total:
-        found.append(_pipeline("Imported samples", [("Samples", imported.total, None), *imported.review()]))
+        found[ALONE] = found[ALONE].plus(status, "", max(0, number))  # samples may be made between the two counts
+    for origin, number in _exported(project):
+        found[origin] = replace(found[origin], exported=number)
     return found
 
 
-def _kept(funnel: dict[str, int], known: int) -> list[tuple[str, int, str | None]]:
+def _duel_steps(samples: _Samples, funnel: Mapping[str, int], words: Words, *, blind: bool) -> list[Step]:
+    if not (funnel["answered by king"] or funnel["challenged"] or samples.total):
+        return []
+    pairs = f"{words.pair}s"
+    scored = [("Parsed", samples.parsed, "Samples"), ("Final or refined", samples.good, "Parsed")]
+    return [
+        ("Prompts", funnel["prompts"], None),
+        (f"Answered by {words.opponent.lower()}", funnel["answered by king"], "Prompts"),
+        (f"Answered by {words.candidate.lower()}", funnel["challenged"], "Prompts"),
+        (pairs, funnel["duels"], None),
+        ("Samples", samples.total, pairs),
+        *(scored if samples.parsed and not blind else []),
+        *samples.review(),
+    ]
+
+
+def _session_steps(samples: _Samples, funnel: Mapping[str, int], known: int, *, blind: bool) -> list[Step]:
+    if not (funnel["scenarios"] or funnel["trajectories"]):
+        return []
+    made = [("Scenarios", funnel["scenarios"], None), ("Admitted", funnel["scenarios admitted"], "Scenarios")]
+    return [
+        *(made if funnel["scenarios"] else []),
+        ("Trajectories", funnel["trajectories"], None),
+        *([] if blind else _kept(funnel, known)),
+        ("Samples", samples.total, None),
+        *samples.review(),
+    ]
+
+
+def _kept(funnel: Mapping[str, int], known: int) -> list[Step]:
     """Nobody kept or dropped an imported run whose outcome is unknown."""
     if known == funnel["trajectories"]:
         return [("Kept", funnel["trajectories kept"], "Trajectories")]
@@ -161,14 +180,14 @@ def _by_state(rows: QuerySet[Any]) -> dict[tuple[str, str], int]:
     return {(status, bucket): number for status, bucket, number in of_samples.annotate(n=Count("pk"))}
 
 
-def _exported(project: Project) -> Iterable[tuple[str, str, int]]:
-    """Count the samples with rows in finished exports, each once: (origin, kind, count)."""
+def _exported(project: Project) -> Iterable[tuple[str, int]]:
+    """Count the samples with rows in finished exports, each once, by origin."""
     left = FrozenRow.objects.filter(export__in=Export.objects.filter(project=project, ready=True), skipped=False)
     rows = Sample.objects.of(project).order_by().filter(pk__in=left.values("sample_id")).annotate(origin=ORIGIN)
-    return rows.values_list("origin", "kind").annotate(n=Count("id"))
+    return rows.values_list("origin").annotate(n=Count("id"))
 
 
-def _pipeline(name: str, steps: Iterable[tuple[str, int, str | None]]) -> PipelineOut:
+def _pipeline(name: str, steps: Iterable[Step]) -> PipelineOut:
     counts: dict[str, int] = {}
     found = []
     for step, count, of in steps:
