@@ -70,6 +70,7 @@ function drop() {
 }
 
 function show(root) {
+  document.dispatchEvent(new Event("draft:closing"));
   review().replaceWith(root);
   window.htmx.process(root);
   window.htmx.trigger(root, "htmx:load", { elt: root });
@@ -90,6 +91,7 @@ function update(html) {
   }
 }
 
+// Returns whether the decision is saved.
 async function deliver(url, values, old) {
   let reason = "The server could not be reached.";
   try {
@@ -98,13 +100,18 @@ async function deliver(url, values, old) {
     if (response.headers.get("X-Winnow-Refused")) send("session:ended");
     else if (response.ok) {
       update(text);
-      return send("say", JSON.parse(response.headers.get("HX-Trigger") ?? "{}").say);
+      send("say", JSON.parse(response.headers.get("HX-Trigger") ?? "{}").say);
+      return true;
     }
     const now = rootOf(text);
-    if (now) return bringBack(now, "It changed meanwhile."); // the sample as it is now, with the reason
+    if (now) {
+      bringBack(now, "It changed meanwhile."); // the sample as it is now, with the reason
+      return false;
+    }
     reason = text.startsWith("{") ? JSON.parse(text).detail : `The server answered ${response.status}.`;
   } catch { /* the reason is there */ }
   bringBack(old, reason);
+  return false;
 }
 
 function bringBack(root, reason) {
@@ -126,9 +133,11 @@ document.addEventListener("click", (event) => {
     button.closest("dialog")?.close();
     const { root } = ahead.shift();
     values.set("ahead", root.dataset.sample);
-    show(root);
     underWay += 1;
-    sent = sent.then(() => deliver(form.getAttribute("action"), new URLSearchParams(values), old)).finally(() => { underWay -= 1; });
+    const saved = sent.then(() => deliver(form.getAttribute("action"), new URLSearchParams(values), old));
+    sent = saved.finally(() => { underWay -= 1; });
+    send("draft:ending", { form, saved });
+    show(root);
   } else if (underWay > 0 && (form || button.matches("[form=decide][hx-post], .keybar [href]"))) {
     // What comes after a decision waits for it: an undo must not undo the one before.
     event.preventDefault();

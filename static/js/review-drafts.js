@@ -12,6 +12,7 @@ let sending = null;
 let leaving = false; // the next page may be read before a draft is saved, and finds its copy
 let waiting = null; // what is sent after what is being sent
 const flying = new Set(); // the keys that are being sent
+const ending = new Set(); // the keys whose decision or revision is being sent
 
 const review = () => document.querySelector("#review[data-sample]");
 const baseOf = (root) => `${PREFIX}${root.dataset.slug}:${root.dataset.sample}`;
@@ -30,8 +31,8 @@ function drafts() {
   if (!root) return found;
   const value = (selector) => root.querySelector(selector)?.value;
   const of = value('#refine [name="of"]');
-  if (of) found.set(`${baseOf(root)}:${of}`, { text: value("#refine-text"), note: value('#refine [name="note"]'), of });
-  if (root.querySelector("#comment")) found.set(baseOf(root), { comment: value("#comment"), preference: value('#decide [name="preference"]'), left: value('#decide [name="left"]') ?? "" });
+  if (of) found.set(`${baseOf(root)}:${of}`, { text: value("#refine-text"), note: value('#refine [name="note"]'), of, last_revision: value('#refine [name="last_revision"]') });
+  if (root.querySelector("#comment")) found.set(baseOf(root), { comment: value("#comment"), preference: value('#decide [name="preference"]'), left: value('#decide [name="left"]') ?? "", last_decision: value('#decide [name="last_decision"]') });
   return found;
 }
 
@@ -41,6 +42,9 @@ function showState(text) {
   for (const state of document.querySelectorAll("[data-draft-state]")) state.textContent = text;
 }
 
+// The server takes no such draft: its author has decided the sample since.
+class Refused extends Error {}
+
 // Resolves only if the server confirms this very draft: any other answer, whatever its status, is no confirmation.
 async function post(key, values, signal) {
   const copy = String(crypto.getRandomValues(new Uint32Array(2)).join("-"));
@@ -48,8 +52,9 @@ async function post(key, values, signal) {
   const response = await fetch(address(key), { method: "POST", headers: { "X-CSRFToken": token(), "X-Requested-With": "fetch" }, body, signal });
   const refused = response.headers.get("X-Winnow-Refused");
   if (refused) document.dispatchEvent(new Event("session:ended"));
-  const answer = response.ok ? await response.json() : null;
+  const answer = response.ok || response.status === 409 ? await response.json() : null;
   if (answer?.copy !== copy) throw new Error(`draft refused: ${response.status}`);
+  if (answer.refused) throw new Refused(answer.refused);
   return answer;
 }
 
@@ -67,6 +72,17 @@ const keepHere = (key, values) => showState(keep(key, values) ? "Kept in this br
 // A copy that was not changed since it was sent goes.
 function forget(key, values) {
   if (!leaving && localStorage.getItem(key) === JSON.stringify(values)) localStorage.removeItem(key);
+}
+
+// Where the page does not show what was typed, the message does.
+function refuse(key, values, reason) {
+  forget(key, values);
+  const typed = ({ comment, text, note }) => [comment, text, note].filter(Boolean).join(" · ");
+  const shown = drafts().get(key);
+  if (shown && typed(shown) === typed(values)) showState(reason);
+  else if (!isEmpty(values)) {
+    document.dispatchEvent(new CustomEvent("toast", { detail: { title: "A draft is not saved", text: `${reason} You typed: ${typed(values)}`, tone: "bad", stays: true } }));
+  }
 }
 
 async function save() {
@@ -92,7 +108,8 @@ async function send(key, values, signal) {
     document.dispatchEvent(new Event("reached"));
     if (drafts().has(key)) showState(answer.saved_at ? "Draft saved." : "");
   } catch (error) {
-    if (error.name !== "AbortError" && !waiting?.has(key)) keepHere(key, values);
+    if (error instanceof Refused) refuse(key, values, error.message);
+    else if (error.name !== "AbortError" && !waiting?.has(key)) keepHere(key, values);
   } finally {
     flying.delete(key);
   }
@@ -111,29 +128,42 @@ document.addEventListener("draft:touched", () => {
   if ([...drafts().values()].some((values) => !isEmpty(values))) saveSoon();
 });
 
-// The editor goes, with what was typed a moment before.
-document.addEventListener("draft:closing", () => {
+// The editor or the sample goes, with what was typed a moment before.
+function saveNow() {
   if (timer === null) return;
   clearTimeout(timer);
   save();
-});
+}
 
-// A decision or revision ends the draft; a late save must not restore it.
-document.addEventListener("htmx:beforeSend", (event) => {
-  if (!event.target.matches?.("#decide, #refine")) return;
+document.addEventListener("draft:closing", saveNow);
+document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target.id === "review") saveNow(); });
+
+// A decision ends the draft of the comment, and a revision that of its text too. The server takes no older one afterwards.
+function end(form, saved) {
   clearTimeout(timer);
   timer = waiting = null;
   sending?.abort();
-  const current = drafts();
-  for (const [key, values] of current) if (!isEmpty(values)) keep(key, values);
-  const { xhr } = event.detail;
-  xhr.addEventListener("loadend", () => {
-    const done = xhr.status >= 200 && xhr.status < 300 && xhr.getResponseHeader("X-Winnow-User") === document.body.dataset.user;
-    for (const [key, values] of current) {
-      if (done) localStorage.removeItem(key);
+  const current = [...drafts()];
+  for (const [key, values] of current) {
+    if (isEmpty(values)) localStorage.removeItem(key);
+    else keep(key, values);
+  }
+  const ended = current.filter(([, values]) => form.id === "refine" || !("of" in values));
+  for (const [key] of ended) ending.add(key);
+  saved.then((done) => {
+    for (const [key, values] of ended) {
+      ending.delete(key);
+      if (done) forget(key, values);
       else if (!isEmpty(values)) keepHere(key, values);
     }
   });
+}
+
+document.addEventListener("draft:ending", ({ detail }) => end(detail.form, detail.saved));
+document.addEventListener("htmx:beforeSend", ({ target, detail: { xhr } }) => {
+  if (!target.matches?.("#decide, #refine")) return;
+  const isSaved = () => xhr.status >= 200 && xhr.status < 300 && xhr.getResponseHeader("X-Winnow-User") === document.body.dataset.user;
+  end(target, new Promise((resolve) => { xhr.addEventListener("loadend", () => resolve(isSaved())); }));
 });
 
 // The sample that is being opened may have been read before its draft is saved: the draft is sent once the fields show it.
@@ -141,26 +171,28 @@ async function sendKept() {
   if (document.querySelector("#review [data-opens]")) return;
   for (const key of mine()) {
     const kept = localStorage.getItem(key);
-    if (kept === null || flying.has(key)) continue; // sent meanwhile, or now
+    if (kept === null || flying.has(key) || ending.has(key)) continue; // sent meanwhile, or now
+    const values = JSON.parse(kept);
     try {
-      const values = JSON.parse(kept);
       await post(key, values);
       forget(key, values);
       document.dispatchEvent(new Event("reached"));
       if (drafts().has(key)) showState("Draft saved.");
       else document.dispatchEvent(new Event("draft:sent"));
-    } catch {
-      return; // still unreachable; the next round tries again
+    } catch (error) {
+      if (error instanceof Refused) refuse(key, values, error.message);
+      else if (error instanceof TypeError) return; // still unreachable; the next round tries again
     }
   }
 }
 
-// Fill the fields from the drafts that only this browser has, unless they have been filled since.
+// Fill the fields from the drafts that only this browser has, unless they have been filled since, or are of a time before the last
+// decision or revision.
 function restore() {
-  for (const key of drafts().keys()) {
-    const kept = localStorage.getItem(key);
-    if (!kept) continue;
-    for (const [name, value] of Object.entries(JSON.parse(kept))) {
+  for (const [key, { last_decision: decision, last_revision: revision }] of drafts()) {
+    const kept = JSON.parse(localStorage.getItem(key));
+    if (!kept || kept.last_decision < Number(decision) || kept.last_revision < Number(revision)) continue;
+    for (const [name, value] of Object.entries(kept)) {
       const field = review().querySelector(`[data-draft="${name}"]`);
       if (field && value && (!field.value || field === document.activeElement || name === "text")) field.value = value;
     }

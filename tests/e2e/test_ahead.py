@@ -29,7 +29,7 @@ def project() -> Project:
 
 @pytest.fixture
 def tab(browser: Browser, live_server: LiveServer, project: Project) -> Iterator[Page]:
-    with tab_of(browser, live_server, make_member(project), expected=("500", "503")) as page:
+    with tab_of(browser, live_server, make_member(project), expected=("500", "503", "ERR_FAILED")) as page:
         yield page
 
 
@@ -125,6 +125,30 @@ def test_a_draft_that_is_saved_late_is_shown_with_a_fetched_sample(tab: Page, pr
     press(tab, "1")
     at(tab, samples[1])
     expect(tab.locator("#comment")).to_have_value("Typed before")
+
+
+def test_a_decision_of_a_sample_with_a_fetched_next_one_ends_its_draft(tab: Page, project: Project) -> None:
+    samples = duels(project, 30)
+    tab.goto("/p/billing/queue/")
+    at(tab, samples[0])
+    fetched(2)
+    tab.wait_for_load_state("networkidle")
+    tab.route("**/draft/", lambda route: route.abort())
+    press(tab, "c")
+    tab.keyboard.type("Reads too much")
+    expect(tab.locator("[data-draft-state]").first).to_contain_text("Kept in this browser")
+    press(tab, "Escape", "1")
+    tab.unroute_all()
+    at(tab, samples[1])
+    until(lambda: Decision.objects.filter(comment="Reads too much").exists())
+    tab.wait_for_function("() => Object.keys(localStorage).every((key) => !key.startsWith('winnow-draft:'))")
+    press(tab, "c")
+    tab.keyboard.type("Typed")
+    press(tab, "Escape", "z")  # before the draft is saved by itself
+    at(tab, samples[0])
+    expect(tab.locator("#comment")).to_have_value("Reads too much")
+    until(lambda: Draft.objects.filter(sample=samples[1], comment="Typed").exists())
+    expect(tab.locator(".toast")).to_have_count(0)
 
 
 def test_unused_samples_are_given_back(tab: Page, project: Project) -> None:

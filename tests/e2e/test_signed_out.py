@@ -1,5 +1,7 @@
 """The session ends while somebody types, in real Chromium: nothing typed is lost, and no sign-in page is an answer."""
 
+import json
+import re
 import time
 from collections.abc import Iterator
 
@@ -36,6 +38,7 @@ EXPECTED = (
     "422",
     "502",
     "ERR_FAILED",
+    "409",
 )
 PROXY = "<html><body><form id='proxy'>Accept the terms of this network</form></body></html>"
 
@@ -257,6 +260,42 @@ def test_drafts_of_two_people_in_one_browser_stay_apart(
         user.pk: "Of the first",
         other.pk: "Of the second",
     }
+
+
+def test_a_draft_that_reaches_the_server_after_the_decision_stays_away(tab: Page, sample: Sample) -> None:
+    """Its request was under way when the sample was decided; another tab still shows the sample undecided."""
+    at(tab, sample)
+    second = tab.context.new_page()
+    at(second, sample)
+    late = list[str]()
+
+    def hold(route: Route) -> None:
+        late.append(route.request.post_data or "")
+
+    tab.route("**/draft/", hold)
+    with tab.expect_request("**/draft/"):
+        type_comment(tab, "Reads too much")
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("1")
+    tab.keyboard.press("a")
+    expect(tab.locator("#review")).to_have_attribute("data-kept", re.compile("approved"))
+    assert "Reads too much" not in kept(tab)
+    token = tab.evaluate("JSON.parse(document.body.getAttribute('hx-headers'))['X-CSRFToken']")
+    headers = {"X-CSRFToken": token, "Content-Type": "application/x-www-form-urlencoded"}
+    answer = tab.request.post(f"/p/billing/samples/{sample.pk}/draft/", data=late[0], headers=headers)
+    assert answer.json()["saved_at"] is None
+
+    type_comment(second, "Another thought")
+    expect(second.locator("[data-draft-state]").first).to_contain_text("You have decided sample")
+    expect(second.locator("#comment")).to_have_value("Another thought")
+    old = json.dumps({"comment": "Kept before the decision", "last_decision": "0"})
+    second.evaluate(
+        f"localStorage.setItem(`winnow-draft:${{document.body.dataset.user}}:billing:{sample.pk}`, {old!r})"
+    )
+    second.reload()
+    expect(second.locator("#toasts")).to_contain_text("You typed: Kept before the decision")
+    expect(second.locator("#comment")).to_have_value("")
+    assert Decision.objects.get().comment == "Reads too much" and not Draft.objects.exists()
 
 
 def test_a_sign_in_elsewhere_is_not_noticed(tab: Page, user: User, sample: Sample, live_server: LiveServer) -> None:

@@ -1,9 +1,8 @@
-"""One person's decision on one sample, and its draft. Drafts are kept on the server: a closed browser or a restarted
-server loses nothing."""
+"""One person's decision on one sample, and the draft that it ends. Drafts are kept on the server: a closed browser or a
+restarted server loses nothing."""
 
 import math
 from collections.abc import Collection
-from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Q
@@ -32,7 +31,7 @@ from curation.review.queue.lease import held_by_other, lease_of, lock_sample
 from curation.review.queue.seats import pick_of, seats_meant
 from curation.samples.models import LEAKS, Sample, SampleKind, SampleStatus
 from curation.web.database.queries import database_now
-from curation.web.problems import Conflict, FieldError, Invalid, NotFound
+from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.text.storable import text_errors
 
 DECISIONS = (Action.APPROVE, Action.REJECT, Action.REFINE, Action.SKIP, Action.FLAG)
@@ -51,6 +50,7 @@ def decide(
     seconds: float | None = None,
     keep: int | None = None,
     trim: int | None = None,
+    ends_draft: bool = False,
 ) -> Decision:
     """Write the decision, the sample's new status and version, and end the lease, all in one transaction. `sample` of
     the returned decision is the sample after it.
@@ -62,7 +62,8 @@ def decide(
     `Conflict` where another reviewer has the sample, or has settled it and no version was sent; `Invalid` for an
     approval before the caller has answered the project's required questions. An approval with `trim` keeps the session
     up to the step of that number. For a decision to keep the answers of its
-    reviewer count too.
+    reviewer count too. `ends_draft`: the comment was typed on the page, so its draft is in the log now. An edited text
+    is kept for an undo.
     """
     refuse_wrong_input(action, DECISIONS, reason, comment, seconds)
     with transaction.atomic():
@@ -109,6 +110,8 @@ def decide(
             change(sample)
         elif action != Action.SKIP and decision.settles:
             change(sample, **fields_after(action, access.user.pk, leak=bool(sample.flags & LEAKS)), **fields)
+        if ends_draft:
+            clear_draft(access=access, sample_id=sample.pk)
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=Now()), sample=sample).delete()
         access.record(
             f"sample.{action}",
@@ -152,44 +155,16 @@ def _refuse_accident(sample: Sample, access: Access, action: str, version: int |
         )
 
 
-MAX_TEXT = 1_000_000
-
-
-def save_draft(
-    *,
-    access: Access,
-    sample_id: int,
-    of: str = Pick.CHALLENGER,
-    text: str | None = None,
-    note: str | None = None,
-    comment: str | None = None,
-    pick: str | None = None,
-) -> datetime | None:
-    """Keep the given parts of the caller's draft and leave the others; `of` is the side that `text` and `note` revise.
-    Return when it was written, None where it is now empty and removed.
-
-    No audit entry: a draft changes no data set.
-    """
-    prefix = "king_" if of == Pick.KING else ""
-    parts = {f"{prefix}text": text, f"{prefix}note": note, "comment": comment, "pick": pick}
-    given = {name: value for name, value in parts.items() if value is not None}
-    refuse_errors([error for name, value in given.items() for error in text_errors(name, value, at_most=MAX_TEXT)])
-    if not Sample.objects.of(access.project).filter(pk=sample_id).exists():
-        raise NotFound(f"There is no sample {sample_id} in {access.project.slug}.")
-    draft, _ = Draft.objects.update_or_create(sample_id=sample_id, reviewer=access.user, defaults=given)
-    return None if _removed_if_empty(draft) else draft.updated_at
-
-
 def clear_draft(*, access: Access, sample_id: int, of: str = "") -> None:
     """Clear the stored draft: the comment and the pick, or the text and note of one side's answer."""
     prefix = "king_" if of == Pick.KING else ""
     names = (f"{prefix}text", f"{prefix}note") if of else ("comment", "pick")
     own = Draft.objects.filter(sample=sample_id, reviewer=access.user)
     if own.update(**dict.fromkeys(names, "")):
-        _removed_if_empty(own.get())
+        removed_if_empty(own.get())
 
 
-def _removed_if_empty(draft: Draft) -> bool:
+def removed_if_empty(draft: Draft) -> bool:
     """A pick alone is no draft."""
     empty = not (draft.text or draft.note or draft.king_text or draft.king_note or draft.comment)
     if empty:

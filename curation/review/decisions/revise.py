@@ -10,7 +10,8 @@ from curation.duels.answers.leaks import Lint, lint_answer
 from curation.duels.models import Duel, Opponent, PromptText, PullRequest
 from curation.notifications.notify import notify_mentioned
 from curation.projects.access import Access
-from curation.review.decisions.decide import MAX_TEXT, clear_draft
+from curation.review.decisions.decide import clear_draft
+from curation.review.decisions.drafts import MAX_TEXT
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.opinions import SETTLED, next_round, opinions_needed
 from curation.review.decisions.outcome import latest_revision, latest_revisions

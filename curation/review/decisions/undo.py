@@ -18,7 +18,7 @@ from curation.labels.models import Label, LabelValue
 from curation.labels.values import words_of
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.decisions.decide import save_draft
+from curation.review.decisions.drafts import save_draft
 from curation.review.decisions.findings import flag_findings, withdraw
 from curation.review.decisions.marks import restore_marks, undo_marking
 from curation.review.decisions.opinions import next_round, take_opinion_back, withdraw_revision

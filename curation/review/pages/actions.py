@@ -13,7 +13,8 @@ from django_htmx.http import trigger_client_event
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.bulk.undo import BulkUndone, undo_latest
-from curation.review.decisions.decide import clear_draft, decide, save_draft
+from curation.review.decisions.decide import clear_draft, decide
+from curation.review.decisions.drafts import save_draft
 from curation.review.decisions.findings import clear, withdraw
 from curation.review.decisions.marks import mark_steps
 from curation.review.decisions.revise import revise, side_to_revise
@@ -30,7 +31,7 @@ from curation.samples.models import SampleKind, SampleStatus
 from curation.trajectories.models import Trajectory
 from curation.trajectories.session.shown import labels_hidden, states_of
 from curation.web.http.middleware import posted_version
-from curation.web.ids import number
+from curation.web.ids import id_number, number
 from curation.web.problems import Conflict, FieldError, Invalid, NotFound, Problem, Stale
 from curation.web.text.figures import counted
 
@@ -60,6 +61,8 @@ def sample_revise(request: HttpRequest, access: Access, pk: int) -> HttpResponse
         with transaction.atomic():
             version = _revise(request, access, pk, may_be_unchanged=then != "stay")
             decision = _decide(request, access, pk, action=then, version=version) if then != "stay" else None
+            if decision is None:
+                save_draft(access=access, sample_id=pk, comment=request.POST.get("comment"))
     except (Stale, Conflict) as problem:
         return _refused(request, access, pk, problem)
     except Invalid as problem:
@@ -193,7 +196,8 @@ def lease_release(request: HttpRequest, access: Access, pk: int) -> HttpResponse
 
 @project_page(Scope.REVIEW, "POST")
 def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
-    """Save the typed text and the pick. The answer repeats `copy`: then the browser deletes its own copy."""
+    """Save the typed text and the pick. The answer repeats `copy`: then the browser deletes its own copy. `refused` is
+    the reason why the draft is not saved."""
     text, note, comment = (request.POST.get(name) for name in ("text", "note", "comment"))
     sample, token = sample_of(access, pk), request.POST.get("of", "")
     preference, pick, page_left = request.POST.get("preference"), None, request.POST.get("left", "")
@@ -205,8 +209,22 @@ def sample_draft(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     if preference is not None and sample.kind == SampleKind.TURN:
         seats = seats_meant(preference, access, sample, own_lease(sample, access), page_left=page_left)
         pick = pick_of(preference, seats)
-    saved_at = save_draft(access=access, sample_id=pk, of=of, text=text, note=note, comment=comment, pick=pick)
-    return JsonResponse({"saved_at": saved_at.isoformat() if saved_at else None, "copy": request.POST.get("copy", "")})
+    answer = {"copy": request.POST.get("copy", "")}
+    try:
+        saved_at = save_draft(
+            access=access,
+            sample_id=pk,
+            of=of,
+            text=text,
+            note=note,
+            comment=comment,
+            pick=pick,
+            last_decision=id_number(request.POST.get("last_decision", "")) or 0,
+            last_revision=id_number(request.POST.get("last_revision", "")) or 0,
+        )
+    except Conflict as problem:
+        return JsonResponse({**answer, "refused": problem.detail}, status=problem.status)
+    return JsonResponse({**answer, "saved_at": saved_at.isoformat() if saved_at else None})
 
 
 @project_page(Scope.REVIEW, "POST")
@@ -218,7 +236,7 @@ def answer_facts(request: HttpRequest, access: Access) -> HttpResponse:
 def _decide(request: HttpRequest, access: Access, pk: int, *, action: str = "", version: int | None = None) -> Decision:
     """Decide as the form says. A button can name a reason with its action: `reject:leaks`."""
     action, _, reason = (action or request.POST.get("action", "")).partition(":")
-    decision = decide(
+    return decide(
         access=access,
         sample_id=pk,
         action=action,
@@ -229,10 +247,8 @@ def _decide(request: HttpRequest, access: Access, pk: int, *, action: str = "", 
         comment=request.POST.get("comment", "").strip(),
         seconds=_seconds(request.POST.get("seconds", "")),
         trim=number(request.POST.get("trim", "")) if action == Action.APPROVE else None,
+        ends_draft=True,
     )
-    # The comment is in the log now. An edited text is kept for an undo.
-    clear_draft(access=access, sample_id=pk)
-    return decision
 
 
 def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: bool) -> int:
@@ -255,6 +271,7 @@ def _revise(request: HttpRequest, access: Access, pk: int, *, may_be_unchanged: 
         )
     except Invalid as problem:
         if problem.code == "unchanged" and may_be_unchanged:
+            clear_draft(access=access, sample_id=pk, of=of)
             return posted_version(request)
         raise
     return revision.sample.version

@@ -9,7 +9,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.decisions.decide import draft_of
 from curation.review.decisions.revise import side_to_revise
-from curation.review.models import Pick, Suggestion
+from curation.review.models import Pick, Revision, Suggestion
 from curation.review.pages.views import sample_of
 from curation.review.queue.seats import LEFT, RIGHT, is_blind, other_side, side_of_token, side_token
 from curation.review.queue.take import open_count
@@ -113,6 +113,7 @@ def show_editor(
     used = Suggestion.objects.filter(
         sample=sample, of=answer.side, asked_by=access.user, outcome=Suggestion.Outcome.USED
     )
+    own = Revision.objects.filter(sample=sample, author=access.user, of=answer.side).order_by("-id")
     text = drafted or answer.kept_text
     context = {
         "sample": sample,
@@ -126,6 +127,7 @@ def show_editor(
         "from_draft": bool(drafted),
         "suggestion": used.order_by("-pk").first() if drafted else None,
         "draft": draft,
+        "last_revision": own.values_list("id", flat=True).first() or 0,
         "facts": facts_of(text),
         "has_opponent": found.king is not None,
     }

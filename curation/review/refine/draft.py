@@ -14,7 +14,7 @@ from curation.duels.models import Duel
 from curation.llm.client.completion import EndpointTarget
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
-from curation.review.decisions.decide import MAX_TEXT, save_draft
+from curation.review.decisions.drafts import MAX_TEXT, save_draft
 from curation.review.decisions.outcome import latest_revision
 from curation.review.decisions.revise import original_text
 from curation.review.decisions.state import refuse_errors

@@ -81,6 +81,7 @@ class Workspace:
     progress: ReviewProgress | None
     navigation: dict[str, str]
     draft: Draft | None
+    last_decision: int
     preference: str
     done: dict[str, object] | None
     labels: dict[str, object] | None
@@ -218,6 +219,7 @@ def workspace_of(
         progress=progress_of(access) if location.queue else None,
         navigation=navigation_of(access, location, sample.pk),
         draft=draft,
+        last_decision=_last_own(decisions, access),
         preference=_preference(access, sample, pick, lease) if has_sides else "",
         done=done or last_done(access),
         labels=label_panel(access, sample, questions, lease, [place for place, _, _ in answers]) if questions else None,
@@ -227,6 +229,12 @@ def workspace_of(
         colleagues=colleagues_of(access, sample) if may_decide else (),
         asked=requests_of(access, sample) if may_decide else (),
     )
+
+
+def _last_own(decisions: Sequence[Decision], access: Access) -> int:
+    """Return the caller's last line of the log, or if they have none of those that are read, the earliest of these."""
+    own = next((row.pk for row in decisions if row.reviewer_id == access.user.pk), None)
+    return own or (decisions[-1].pk if decisions else 0)
 
 
 def colleagues_of(access: Access, sample: Sample) -> list[str]:

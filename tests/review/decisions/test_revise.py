@@ -2,7 +2,8 @@ import pytest
 from django.test import Client
 
 from curation.projects.models import AuditEntry
-from curation.review.decisions.decide import decide, draft_of, save_draft
+from curation.review.decisions.decide import decide, draft_of
+from curation.review.decisions.drafts import save_draft
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
 from curation.review.models import Decision, Draft, Pick, Revision
