@@ -6,6 +6,7 @@ from itertools import islice
 
 from django.conf import settings
 
+from curation.imports.layouts.account import SPECIAL
 from curation.imports.layouts.assistants.chatgpt import is_export
 from curation.imports.layouts.folder import Document, DocumentFolder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, FileGroup, GroupKind
@@ -40,7 +41,7 @@ class DocumentReader:
         self._rows = None if files.is_archive else rows
         self._folder = DocumentFolder(files.names, files.open, settings.MAX_LINE_BYTES)
         for name in files.left_out:
-            self._folder.note(name, "ignored: a link or a special file")
+            self._folder.note(name, SPECIAL)
 
     @property
     def is_readable(self) -> bool:

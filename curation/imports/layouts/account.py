@@ -12,6 +12,7 @@ from curation.imports.sources.rows import BadRow, Fault, SourceRow
 
 IGNORED = "ignored"
 NO_PLACE = "ignored: only a trajectory has a place for it"
+NO_FIGURE = "ignored: a run has no such number"
 # What only a trajectory has a place for.
 OF_RUNS = frozenset(
     ("metadata", "reward", "outcome", "model", "agent", "id", "task", "group", "attempt", "cost", "verifier output")
@@ -19,6 +20,12 @@ OF_RUNS = frozenset(
 )
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"
+# What becomes of files that nothing reads. Their first names are told too, all others are counted by their endings.
+UNREAD, UNNAMED = "ignored: no layout reads it", "kept if a document names it"
+SPECIAL = "ignored: a link or a special file"
+OUTSIDE, LEFT_BEHIND = "ignored: outside of every task's folder", "ignored: left by version control or another program"
+_NOT_READ = frozenset((UNREAD, UNNAMED, SPECIAL, OUTSIDE, LEFT_BEHIND))
+_FILE, MOST_NAMES = "(file) ", 20
 # A file whose objects have names of their own, such as ids, would have as many fields as rows.
 MOST_FIELDS = 500
 OTHERS = "(other fields)"
@@ -33,6 +40,7 @@ class Account:
         self._rows: dict[tuple[str, str], int] = {}
         for entry in entries:
             self._rows[entry["field"], entry["becomes"]] = entry["rows"]
+        self._names = sum(field.startswith(_FILE) for field, _ in self._rows)
 
     def add(self, other: "Account") -> None:
         for entry, rows in other._rows.items():
@@ -45,13 +53,19 @@ class Account:
         """Count a field of one row. Counting it again for the same row is the caller's error."""
         if (field, becomes) not in self._rows and len(self._rows) >= MOST_FIELDS:
             field = OTHERS
+        if field.startswith(_FILE) and (field, becomes) not in self._rows:
+            if self._names >= MOST_NAMES:
+                return
+            self._names += 1
         self._rows[field, becomes] = self._rows.get((field, becomes), 0) + rows
 
     def count_files(self, read: Mapping[str, str]) -> None:
-        """Count files by the endings of their names, and what became of each."""
+        """Count files by the endings of their names, and what became of each. The first unread ones are named."""
         for name, becomes in read.items():
             _, dot, ending = name.rpartition("/")[2].rpartition(".")
             self.count(f"(files) *.{ending.lower()}" if dot and ending.isalnum() else "(files)", becomes)
+            if becomes in _NOT_READ:
+                self.count(f"{_FILE}{name}", becomes)
 
     def count_source(self, row: SourceRow | BadRow) -> None:
         """Count the files that were read since the row before, and the faults of the row's text."""

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from curation.imports.layouts.account import REPLACED, DocumentReading
+from curation.imports.layouts.account import REPLACED, UNNAMED, UNREAD, DocumentReading
 from curation.imports.layouts.agents import (
     atif,
     harbor,
@@ -58,7 +58,6 @@ _TRAJECTORIES = (".traj", ".traj.json", "output.jsonl")
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 # Files of an export of ChatGPT begin with the id by which messages name them.
 _EXPORTED = re.compile(r"file[-_][A-Za-z0-9]+")
-_UNNAMED = "kept if a document names it"
 _NO_OBJECTS = "ignored: they are no JSON objects"
 _DOCUMENTS = (".json", ".traj", ".har")
 # What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
@@ -137,7 +136,7 @@ class DocumentFolder:
         except ODD_VALUE as error:
             yield Document(_name(group), refused=odd_reason(error))
         for name in group.names:
-            unread = _UNNAMED if name.lower().endswith(_PICTURES) else "ignored: no layout reads it"
+            unread = UNNAMED if name.lower().endswith(_PICTURES) else UNREAD
             self.note(group.root + name, files.became.get(name, unread))
 
     def note(self, name: str, word: str) -> None:

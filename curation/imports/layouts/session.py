@@ -105,6 +105,9 @@ class SessionUsage:
         dropped = [name for name, value in self.known().items() if not is_figure(name, value)]
         for name in dropped:
             object.__setattr__(self, name, None)
+        for name, value in self.known().items():
+            if isinstance(value, float) and name.endswith("tokens"):
+                object.__setattr__(self, name, int(value))
         if dropped:
             object.__setattr__(self, "dropped", (*self.dropped, *dropped))
 
@@ -119,10 +122,13 @@ class SessionUsage:
 
 def is_figure(name: str, value: object) -> bool:
     """Whether a run may have such tokens, dollars or seconds."""
-    most = _MOST_TOKENS if name.endswith("tokens") else _MOST_OTHERS
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    of_tokens = name.endswith("tokens")
+    most = _MOST_TOKENS if of_tokens else _MOST_OTHERS
     # Clocks may run backwards.
     least = -most if name == "seconds" else 0
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+    return least <= value <= most and not (of_tokens and value % 1)
 
 
 # Most rows of data say nothing of these.

@@ -11,7 +11,7 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.imports.documents import DocumentReader, DocumentRow
-from curation.imports.layouts.account import DocumentReading
+from curation.imports.layouts.account import NO_FIGURE, DocumentReading
 from curation.imports.layouts.images import Beside, read_images
 from curation.imports.layouts.messages.calls import with_tools
 from curation.imports.layouts.messages.write import messages_of
@@ -31,8 +31,6 @@ from curation.runs.models import Run
 from curation.trajectories.imported.save import save_sessions
 from curation.trajectories.models import Trajectory
 from judging.messages import message_text
-
-_NO_FIGURE = "ignored: a run has no such number"
 
 
 class TrajectoryOptions(SessionOptions):
@@ -81,7 +79,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
             reading = self._reading(row, options.mapping)
             beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
             for name in {name: None for session in reading.sessions for name in session.usage.dropped}:
-                reading.account.count(f"(usage: {name})", _NO_FIGURE)
+                reading.account.count(f"(usage: {name})", NO_FIGURE)
             return replace(reading, sessions=[self._whole(one, beside, reading, options) for one in reading.sessions])
         except RowRefused as refused:
             raise RowRefused(f"{row.place if isinstance(row, DocumentRow) else ''}{refused}") from None

@@ -4,6 +4,7 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from curation.imports.layouts.account import LEFT_BEHIND, OUTSIDE, SPECIAL
 from curation.imports.sources.open import SourceFiles
 from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition, SourceRow
 from curation.scenarios.bundles.harbor import FAMILY, TaskPart
@@ -24,6 +25,7 @@ class TaskReader:
     def __init__(self, files: SourceFiles) -> None:
         self.format = f"Harbor tasks in a {files.format}"
         self._files, self._roots = files, task_roots(files.names)
+        self._registries: set[str] = set()
         self._listed = dict(self._read_registries())
         # Tasks that a registry lists and that are not here; they are rows that cannot be read.
         self._missing = [path for path in self._listed if path not in self._roots]
@@ -32,10 +34,11 @@ class TaskReader:
     def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         for offset in range(start.offset, len(self._paths)):
             root, after = self._paths[offset], SourcePosition(offset + 1)
+            read = {} if offset else self._other_files()  # told with the first task
             try:
-                yield SourceRow(offset, self._document(root), after, root)
+                yield SourceRow(offset, self._document(root), after, root, read=read)
             except (RowRefused, TaskRefused) as refused:
-                yield BadRow(offset, f"{root.rstrip('/') or self.format}: {refused}", after)
+                yield BadRow(offset, f"{root.rstrip('/') or self.format}: {refused}", after, read=read)
         if self._files.damage and start.offset <= len(self._paths):
             yield BadRow(len(self._paths), self._files.damage, SourcePosition(len(self._paths) + 1))
 
@@ -44,6 +47,17 @@ class TaskReader:
 
     def count(self) -> int:
         return len(self._paths)
+
+    def _other_files(self) -> dict[str, str]:
+        """Return what becomes of the files that are in no task."""
+        known = {name for names, _ in self._roots.values() for name in names}
+        found = dict.fromkeys(self._files.left_out, SPECIAL)
+        for name in self._files.names:
+            if is_left_behind(name):
+                found[name] = LEFT_BEHIND
+            elif name not in known:
+                found[name] = OUTSIDE if name not in self._registries else "the tasks of a data set"
+        return found
 
     def _document(self, root: str) -> dict[str, object]:
         if root not in self._roots:
@@ -82,12 +96,17 @@ class TaskReader:
                 content = file.read(LONGEST_REGISTRY)
             try:
                 for dataset in parse_inner(content):
+                    self._registries.add(name)
                     source = f"{dataset['name']}@{dataset['version']}"[:200]
                     for task in dataset["tasks"]:
                         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), task["path"]))
                         yield f"{path}/", source
             except (ValueError, KeyError, TypeError):
                 continue  # a file of another kind with this name
+
+
+def is_left_behind(name: str) -> bool:
+    return any(left in f"/{name}/" for left in _LEFT)
 
 
 def task_roots(names: Sequence[str]) -> dict[str, tuple[list[str], bool]]:
@@ -106,7 +125,7 @@ def task_roots(names: Sequence[str]) -> dict[str, tuple[list[str], bool]]:
         parts = name.split("/")
         above = ("".join(f"{part}/" for part in parts[:end]) for end in range(len(parts)))
         found = next((folder for folder in above if folder in known), None)
-        if found is not None and not any(left in f"/{name}/" for left in _LEFT):
+        if found is not None and not is_left_behind(name):
             inside.setdefault(found, []).append(name)
     return {
         root: (files, known[root])

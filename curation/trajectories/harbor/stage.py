@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from curation.imports.layouts.folder import DocumentFolder
 from curation.imports.layouts.images import read_images
-from curation.imports.layouts.session import AgentSession
+from curation.imports.layouts.session import AgentSession, is_figure
 from curation.imports.sources.rows import RowRefused
 from curation.llm.client.completion import EndpointTarget
 from curation.llm.client.pricing import PLACES, cost_of
@@ -30,7 +30,7 @@ from curation.runs.engine.advance import stop_for_budget
 from curation.runs.engine.group_commit import count
 from curation.runs.kinds import ItemFailed, Json, PlannedItem, StageOf, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run, RunEvent
-from curation.trajectories.harbor.plan import HarborParams, job_plan, target_of_trial
+from curation.trajectories.harbor.plan import WITHOUT_MODEL, HarborParams, job_plan, target_of_trial
 from curation.trajectories.imported.save import main_reward, save_sessions
 from curation.trajectories.models import Trajectory
 from curation.web.problems import Problem
@@ -153,7 +153,7 @@ class Watch:
                 after.add(item)
             self.context.save_progress(self.item, after.model_dump(mode="json"), after.figures())
             Item.objects.bulk_create(items)
-            used = [self.usage(trial) for trial in trials]
+            used = [usage_of(trial.result, self.targets) for trial in trials]
             Run.objects.filter(pk=self.run.pk).update(items_total=F("items_total") + total - self.progress.total)
             count(
                 self.run.pk,
@@ -174,7 +174,7 @@ class Watch:
 
     def _item(self, trial: HarborTrial, rows: Sequence[Trajectory], why: str) -> Item:
         agent = (trial.result.get("config") or {}).get("agent") or {}
-        used = self.usage(trial)
+        used = usage_of(trial.result, self.targets)
         return Item(
             run=self.run,
             stage=HarborStage.name,
@@ -192,19 +192,25 @@ class Watch:
             finished_at=timezone.now(),
         )
 
-    def usage(self, trial: HarborTrial) -> TrialUsage:
-        """Return the tokens that Harbor counted, and their cost by the model's prices, or else as Harbor says."""
-        used = trial.result.get("agent_result") or {}
-        config = trial.result.get("config") or {}
-        found = TrialUsage(used.get("n_input_tokens"), used.get("n_output_tokens"), Decimal(0))
-        if not (config.get("agent") or {}).get("model_name"):
-            return found
-        target = target_of_trial(config, self.targets)
-        cost = None if target is None else cost_of(target, found.tokens_in, found.tokens_out)
-        said = used.get("cost_usd")
-        if cost is None and isinstance(said, int | float) and said >= 0:
-            cost = Decimal(str(said)).quantize(PLACES)
-        return replace(found, cost=cost)
+
+def usage_of(result: Json, targets: Sequence[EndpointTarget]) -> TrialUsage:
+    """Return the tokens that Harbor counted of a trial, and their cost by the model's prices, or else as Harbor says.
+    An agent that calls no model costs nothing."""
+    used = result.get("agent_result") or {}
+    config = result.get("config") or {}
+    tokens_in, tokens_out = (
+        int(used[name]) if is_figure("tokens", used.get(name)) else None
+        for name in ("n_input_tokens", "n_output_tokens")
+    )
+    found = TrialUsage(tokens_in, tokens_out, Decimal(0))
+    if (config.get("agent") or {}).get("name") in WITHOUT_MODEL:
+        return found
+    target = target_of_trial(config, targets)
+    cost = None if target is None else cost_of(target, found.tokens_in, found.tokens_out)
+    said = used.get("cost_usd")
+    if cost is None and is_figure("cost_usd", said):
+        cost = Decimal(str(said)).quantize(PLACES)
+    return replace(found, cost=cost)
 
 
 class HarborStage(StageOf[HarborParams]):

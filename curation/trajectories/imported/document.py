@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from curation.imports.layouts.agents import atif
+from curation.imports.layouts.agents.atif_fields import PATH
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionUsage
 from curation.trajectories.imported.images import with_data
 from curation.trajectories.models import Trajectory
@@ -16,7 +17,7 @@ SUBAGENTS, DOCUMENT = "subagents", "document"
 
 def document_of(session: AgentSession) -> Json:
     """Return the fields of a session that have no column: `TrajectoryText.document`."""
-    inner = [{atif.PATH: one.document.get(atif.PATH, ""), DOCUMENT: atif.write(one)} for one in session.subagents]
+    inner = [{PATH: one.document.get(PATH, ""), DOCUMENT: atif.write(one)} for one in session.subagents]
     parts = {"agent": session.agent, DOCUMENT: session.document, SUBAGENTS: inner}
     return {name: value for name, value in parts.items() if value}
 
@@ -68,4 +69,4 @@ def _extended(part: Json, said: Json) -> Json:
 
 def _subagent(kept: Mapping[str, Any]) -> AgentSession:
     session = atif.read(kept[DOCUMENT]).sessions[0]
-    return replace(session, document=session.document | {atif.PATH: kept[atif.PATH]}) if kept[atif.PATH] else session
+    return replace(session, document=session.document | {PATH: kept[PATH]}) if kept[PATH] else session

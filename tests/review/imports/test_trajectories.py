@@ -159,7 +159,7 @@ def test_bad_documents_are_named_and_the_others_arrive(project: Project) -> None
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"cost_usd": -1}, {"total_cost": 1e300}, {"prompt_tokens": -1}],
+    [{"cost_usd": -1}, {"total_cost": 1e300}, {"prompt_tokens": -1}, {"prompt_tokens": 1e30}],
 )
 def test_figures_that_no_run_has_are_dropped_and_the_account_says_so(project: Project, wrong: dict[str, Any]) -> None:
     run = bring(project, "trajectories", [row(1, solved=True) | wrong])
@@ -175,6 +175,15 @@ def test_a_step_with_a_negative_cost_does_not_lower_the_sum(project: Project) ->
     run = bring(project, "trajectories", [given | {"messages": [*given["messages"], *answers]}])
     assert Trajectory.objects.get(run=run).cost == Decimal("0.5")
     assert "(usage: cost_usd)" in {one["field"] for one in run.result["account"]}
+
+
+@pytest.mark.parametrize("tokens", [1e30, -5, 7.5])
+def test_a_figure_of_a_message_that_no_run_has_is_told(project: Project, tokens: float) -> None:
+    given = row(1, solved=True)
+    answer = {"role": "assistant", "content": "On it.", "usage": {"prompt_tokens": tokens, "completion_tokens": 9.0}}
+    run = bring(project, "trajectories", [given | {"messages": [*given["messages"], answer]}])
+    assert Trajectory.objects.get(run=run).tokens == 9
+    assert "(usage: prompt_tokens)" in {one["field"] for one in run.result["account"]}
 
 
 def test_a_row_that_is_nested_too_deeply_is_no_end_of_the_import(project: Project) -> None:
@@ -204,6 +213,21 @@ def test_every_file_of_an_archive_is_in_the_account(project: Project, monkeypatc
         ("(files) *.png", "kept if a document names it"): 1,
         ("(files) *.csv", "ignored: no layout reads it"): 1,
     }
+    named = {one["field"]: one["becomes"] for one in run.result["account"] if one["field"].startswith("(file) ")}
+    assert named == {
+        "(file) notes.txt": "ignored: no layout reads it",
+        "(file) screen.png": "kept if a document names it",
+        "(file) zz.csv": "ignored: no layout reads it",
+    }
+
+
+def test_of_many_unread_files_the_first_are_named_and_all_counted(project: Project) -> None:
+    files = {f"logs/{number:03}.log": b"x" for number in range(100)}
+    files |= {f"{number}.jsonl": json.dumps(row(number, solved=True)).encode() for number in range(3)}
+    run = bring(project, "trajectories", zipped(files), name="runs.zip")
+    rows = {one["field"]: one["rows"] for one in run.result["account"] if one["field"].startswith("(file")}
+    assert rows.pop("(files) *.log") == 100 and rows.pop("(files) *.jsonl") == 3
+    assert list(rows) == [f"(file) logs/{number:03}.log" for number in range(20)]
 
 
 def test_a_mapping_finds_messages_roles_and_columns(project: Project) -> None:

@@ -115,6 +115,22 @@ class TestArchives:
             "far: registry.json lists it, but it is not here; only tasks whose folders are sent are imported"
         ]
 
+    def test_files_in_no_task_are_named(self, project: Project) -> None:
+        registry = [{"name": "acme", "version": "2.0", "tasks": [{"name": "one", "path": "set/one"}]}]
+        files = below("set/one", task_files("one")) | below("set/bad", task_files("bad", tests__test_sh=None))
+        files |= {"set/README.md": b"Read me.", "set/one/.git/HEAD": b"ref: main", "notes.md": b"Mine."}
+        run = bring(project, "scenarios", zipped(files | {"registry.json": json.dumps(registry).encode()}), "tasks.zip")
+        told = {one["field"]: (one["rows"], one["becomes"]) for one in run.result["account"]}
+        outside, left = "ignored: outside of every task's folder", "ignored: left by version control or another program"
+        assert told == {
+            "(file) notes.md": (1, outside),
+            "(file) set/README.md": (1, outside),
+            "(file) set/one/.git/HEAD": (1, left),
+            "(files) *.md": (2, outside),
+            "(files)": (1, left),
+            "(files) *.json": (1, "the tasks of a data set"),
+        }
+
     def test_a_task_inside_a_task_is_its_file(self, project: Project) -> None:
         files = below("one", task_files("one")) | below("one/environment/inner", task_files("inner"))
         bring(project, "scenarios", zipped(files), "tasks.zip")

@@ -93,6 +93,20 @@ def test_the_cost_of_an_agent_that_counts_no_tokens_is_not_known(project: Projec
     assert (run.result["agents"][0]["cost_unknown"], run.result["agents"][0]["trials"]) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("agent", "used", "cost"),
+    [
+        ({"name": "oracle"}, {}, Decimal(0)),
+        ({"name": "mini-swe-agent"}, {"n_input_tokens": 10, "n_output_tokens": 1}, None),
+        ({"name": "mini-swe-agent"}, {"cost_usd": 0.5}, Decimal("0.5")),
+        ({"name": "mini-swe-agent"}, {"cost_usd": 1e30, "n_input_tokens": 1e30}, None),
+        ({"name": "mini-swe-agent", "model_name": "openai/small"}, {"n_input_tokens": 10}, None),
+    ],
+)
+def test_a_cost_that_nothing_prices_is_not_known(agent: Any, used: Any, cost: Decimal | None) -> None:
+    assert stage.usage_of({"config": {"agent": agent}, "agent_result": used}, []).cost == cost
+
+
 def test_the_launch_page_shows_what_a_provider_needs(project: Project, client: Client, settings: Settings) -> None:
     settings.HARBOR_PROVIDERS = read_providers("docker; modal; docker@other")
     client.force_login(make_member(project, role="curator"))

@@ -3,25 +3,22 @@
 A document that is read and written again is the same: what 1.8 does not know is kept beside the steps.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any
 
 import atif
-from atif.content import AudioSource, ImageSource
-from pydantic import BaseModel, ValidationError
 
-from curation.imports.layouts.account import DocumentReading, Fields
+from curation.imports.layouts.account import NO_FIGURE, DocumentReading, Fields
+from curation.imports.layouts.agents.atif_fields import PATH, cleaned, is_valid, name_of, put, take_odd_figures
 from curation.imports.layouts.messages.metrics import usage_of
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin
-from curation.imports.sources.rows import RowRefused
 
 NAME = "ATIF"
 VERSION = "ATIF-v1.8"
-# In a session's `document`: values that 1.8 does not know by their path, and the path of a file that another names.
-UNKNOWN, PATH = "unknown", "trajectory_path"
+# In a session's `document`: values that 1.8 does not know by their path.
+UNKNOWN = "unknown"
 # The key in `extra` of what our own exports say of a review (`curation.trajectories.imported.document`).
 REVIEW = "winnow"
 # Returns the document at a path that another document names, or None if there is no such file.
@@ -30,17 +27,6 @@ Find = Callable[[str], Json | None]
 _BECOMES = {
     **{"session_id": "id", "agent": "agent", "steps": "steps", "final_metrics": "usage", "extra": "metadata"},
     **dict.fromkeys(("continued_trajectory_ref", "subagent_trajectories"), "subagents"),
-}
-# The model of the objects in a field.
-_INSIDE: dict[type[BaseModel], dict[str, type[BaseModel]]] = {
-    atif.Trajectory: {"agent": atif.Agent, "steps": atif.Step, "final_metrics": atif.FinalMetrics},
-    atif.Step: {
-        **{"message": atif.ContentPart, "tool_calls": atif.ToolCall},
-        **{"observation": atif.Observation, "metrics": atif.Metrics},
-    },
-    atif.Observation: {"results": atif.ObservationResult},
-    atif.ObservationResult: {"content": atif.ContentPart, "subagent_trajectory_ref": atif.SubagentTrajectoryRef},
-    atif.ContentPart: {"source": ImageSource},
 }
 
 
@@ -78,14 +64,8 @@ def write(session: AgentSession) -> Json:
         document = deepcopy(document)
     for *path, value in unknown:
         if path[0] != "steps" or path[1] < len(session.steps):
-            _put(document, path, value if len(path) > 1 else session.metadata[path[0]])
+            put(document, path, value if len(path) > 1 else session.metadata[path[0]])
     return document
-
-
-def _put(document: Any, path: Sequence[str | int], value: Any) -> None:
-    for part in path[:-1]:
-        document = document[part]
-    document[path[-1]] = value
 
 
 def _of_another_layout(session: AgentSession) -> Json:
@@ -113,14 +93,14 @@ class _Reader:
         unknown: list[list[Any]] = []
         given = {name: value for name, value in document.items() if name != "subagent_trajectories"}
         # Nearly every document is one of 1.8 as it is, and validation alone tells.
-        clean = given if _is_valid(given) else _clean(given, atif.Trajectory, (), unknown)
+        clean = given if is_valid(given) else cleaned(given, unknown)
         if clean is not given:
-            try:
-                atif.Trajectory.model_validate(clean)
-            except ValidationError as error:
-                raise RowRefused(_why(error, path)) from None
-        for place in unknown:
-            self.fields.became(path + _name(place[:-1]), "metadata")
+            for place in unknown:
+                self.fields.became(path + name_of(place[:-1]), "metadata")
+            figures = take_odd_figures(clean, path)
+            for place in figures:
+                self.fields.became(path + name_of(place[:-1]), NO_FIGURE)
+            unknown += figures
         kept = {name: value for name, value in clean.items() if name not in ("agent", "steps", "extra")}
         embedded = document.get("subagent_trajectories")
         if "subagent_trajectories" in document and not embedded:
@@ -178,52 +158,3 @@ def _reviewed(document: Mapping[str, Any]) -> dict[int, bool]:
 def _review_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
     said = (part.get("extra") or {}).get(REVIEW)
     return said if isinstance(said, Mapping) else {}
-
-
-def _is_valid(document: Json) -> bool:
-    """Whether a document has fields of 1.8 alone, with step ids that are numbers from 1."""
-    try:
-        atif.Trajectory.model_validate(document)
-    except ValidationError:
-        return False
-    return all(type(step["step_id"]) is int for step in document["steps"])
-
-
-def _clean(value: Any, model: type[BaseModel], path: tuple[str | int, ...], unknown: list[list[Any]]) -> Any:
-    """Return the value without fields that 1.8 does not know, at any depth. Their paths and values are added to
-    `unknown`, and so are step ids that do not count from 1."""
-    if isinstance(value, list):
-        return [_clean(inner, model, (*path, index), unknown) for index, inner in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    if model is ImageSource and str(value.get("media_type", "")).startswith("audio"):
-        model = AudioSource
-    inside, known = _INSIDE.get(model, {}), _known(model)
-    clean: Json = {}
-    for name, inner in value.items():
-        if name not in known:
-            unknown.append([*path, name, inner])
-        else:
-            clean[name] = _clean(inner, inside[name], (*path, name), unknown) if name in inside else inner
-    if model is atif.Step and "step_id" in clean and clean["step_id"] != int(path[-1]) + 1:
-        unknown.append([*path, "step_id", clean["step_id"]])
-        clean["step_id"] = int(path[-1]) + 1
-    if model is atif.SubagentTrajectoryRef and not clean.keys() & {"trajectory_id", PATH}:
-        # Before 1.7 the session alone could name a subagent.
-        unknown.append([*path, value])
-        clean["trajectory_id"] = clean.get("session_id")
-    return clean
-
-
-@cache
-def _known(model: type[BaseModel]) -> frozenset[str]:
-    return frozenset(model.model_fields)
-
-
-def _name(path: list[str | int]) -> str:
-    return "".join("[]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-
-
-def _why(error: ValidationError, path: str) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{path}{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"[:300]

@@ -12,6 +12,7 @@ from typing import Any
 
 from curation.imports.layouts.account import Account, DocumentReading, Fields
 from curation.imports.layouts.agents import atif
+from curation.imports.layouts.agents.atif_fields import PATH
 from curation.imports.layouts.files import Files, beside
 from curation.imports.layouts.session import (
     AgentSession,
@@ -120,7 +121,7 @@ def _placed(session: AgentSession, result: Json, folder: str, step: str) -> Agen
         # A continuation is part of the same run.
         subagents=[
             replace(one, origin=replace(origin, id=""), verdict=session.verdict)
-            if one.document.get(atif.PATH) == session.document.get("continued_trajectory_ref")
+            if one.document.get(PATH) == session.document.get("continued_trajectory_ref")
             else one
             for one in session.subagents
         ],

@@ -89,6 +89,7 @@ def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
         else:
             raise RowRefused(f"messages.{index} has the type {kind!r}, which is not known"[:300])
     stats = fields.take("stats", "usage") or {}
+    fields.ignore_rest(stats, _OF_STATS, "stats")
     verdict = VerifierResult(exception=fields.take("exception", "exception") or "")
     return _reading(
         GEMINI,

@@ -111,13 +111,21 @@ def _end_call(session: _Session, event: Json) -> None:
 
 def _fail(session: _Session, event: Json) -> None:
     if event.get("severity") == "error":
-        session.document["exception"] = event["message"]
+        _raised(session, event["message"])
+    else:
+        session.document.setdefault("warnings", []).append(event["message"])
+
+
+def _raised(session: _Session, text: str) -> None:
+    before = session.document.get("exception", "")
+    if text not in before:
+        session.document["exception"] = f"{before}\n{text}".strip()
 
 
 def _finish(session: _Session, event: Json) -> None:
     session.document["stats"] = event.get("stats") or {}
     if error := event.get("error"):
-        session.document["exception"] = f"{error.get('type')}: {error.get('message')}"
+        _raised(session, f"{error.get('type')}: {error.get('message')}")
     elif event.get("status") == "error":
         session.document.setdefault("exception", "error")
 

@@ -64,7 +64,7 @@ def time_of(value: Any) -> str | None:
 
 
 def metrics_of(entry: Mapping[str, Any]) -> Json:
-    """Return the tokens and the price of a message by ATIF's names."""
+    """Return the tokens and the price of a message by ATIF's names. Figures that no run has are in `extra`."""
     used: Mapping[str, Any] = next((entry[name] for name in USED if isinstance(entry.get(name), Mapping)), {})
     if isinstance(inner := used.get("tokens"), Mapping):  # of Cline
         used = {**used, **inner}
@@ -72,24 +72,26 @@ def metrics_of(entry: Mapping[str, Any]) -> Json:
         kinds = zip(_BESIDE_INPUT, ("read", "write"), strict=True)
         used = {**used, **{name: cache[kind] for name, kind in kinds if cache.get(kind)}}
     details: Mapping[str, Any] = next((used[name] for name in _DETAILS if isinstance(used.get(name), Mapping)), {})
-    found: Json = {name: _first(used, names, int) for name, names in _TOKENS.items()}
+    found: Json = {name: _first(used, names) for name, names in _TOKENS.items()}
     if found["prompt_tokens"] is not None and used.get("prompt_tokens") is None:
-        found["prompt_tokens"] += sum(_first(used, (name,), int) or 0 for name in _BESIDE_INPUT)
+        found["prompt_tokens"] += sum(_first(used, (name,)) or 0 for name in _BESIDE_INPUT)
     if found["completion_tokens"] is not None:  # Gemini counts its thoughts apart
-        found["completion_tokens"] += _first(used, ("thoughtsTokenCount", "thoughts"), int) or 0
+        found["completion_tokens"] += _first(used, ("thoughtsTokenCount", "thoughts")) or 0
     if found["cached_tokens"] is None:
-        found["cached_tokens"] = _first(details, ("cached_tokens", "cache_read"), int)
-    found["cost_usd"] = _first(entry, COSTS, float)
+        found["cached_tokens"] = _first(details, ("cached_tokens", "cache_read"))
+    found["cost_usd"] = _first(entry, COSTS)
     if found["cost_usd"] is None:
-        found["cost_usd"] = _first(used, COSTS, float)
-    return {name: value for name, value in found.items() if value is not None}
+        found["cost_usd"] = _first(used, COSTS)
+    given = {name: value for name, value in found.items() if value is not None}
+    odd = {name: value for name, value in given.items() if not is_figure(name, value)}
+    return {name: value for name, value in given.items() if name not in odd} | ({"extra": odd} if odd else {})
 
 
-def _first(values: Mapping[str, Any], names: Sequence[str], kind: type) -> Any:
+def _first(values: Mapping[str, Any], names: Sequence[str]) -> int | float | None:
     for name in names:
         value = values.get(name)
-        if isinstance(value, int | kind) and not isinstance(value, bool):
-            return value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return int(value) if is_figure("tokens", value) else value
     return None
 
 
@@ -99,11 +101,13 @@ def usage_of(steps: Sequence[Step], totals: Mapping[str, Any] | None = None) -> 
     seconds = _seconds(steps)
     if not metrics and not totals:
         return NO_USAGE if seconds is None else SessionUsage(seconds=seconds)
+    extras = [one["extra"] for one in metrics if one.get("extra")]
     sums, dropped = [], []
     for name in _SUMMED:
         given = [one[name] for one in metrics if one.get(name) is not None]
         each = [value for value in given if is_figure(name, value)]
-        if len(each) < len(given):
+        odd = (extra[name] for extra in extras if name in extra)
+        if len(each) < len(given) or any(isinstance(one, int | float) and not is_figure(name, one) for one in odd):
             dropped.append(name)
         sums.append((totals or {}).get(f"total_{name}", sum(each) if each else None))
     prompt, completion, cached, cost = sums

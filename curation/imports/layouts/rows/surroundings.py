@@ -155,13 +155,14 @@ class _Left:
         found = self.find(columns, _is_number)
         return float(self.take(found[0], becomes)) if found else None
 
-    def count(self, columns: Sequence[str]) -> int | None:
+    def count(self, columns: Sequence[str]) -> Any:
+        """Return a number of tokens, or a figure that is none."""
         found = self.number(columns, "usage")
         if found is None:
             path, found = inside(self._fields, columns, _is_number)
             if path:
                 self._fields.became(path, "usage")
-        return None if found is None else int(found)
+        return found
 
     def model(self) -> str:
         """Return the model in a column, or in an object about the call."""

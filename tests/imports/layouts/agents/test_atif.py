@@ -23,6 +23,27 @@ def document(*steps: Json, **fields: Any) -> Json:
     return {"schema_version": "ATIF-v1.8", "agent": agent, "steps": numbered, **fields}
 
 
+@pytest.mark.parametrize("number", [1e30, 2.5, -(10**12)])
+def test_a_figure_that_no_run_has_leaves_the_rest_of_the_document(number: float) -> None:
+    given = document(
+        {"source": "user", "message": "Go."},
+        {"source": "agent", "metrics": {"prompt_tokens": number, "completion_tokens": 5}},
+        final_metrics={"total_cached_tokens": number, "total_completion_tokens": 5},
+    )
+    reading = atif.read(copy.deepcopy(given))
+    (session,) = reading.sessions
+    assert (session.usage.input_tokens, session.usage.output_tokens, session.usage.cached_tokens) == (None, 5, None)
+    told = {one["field"] for one in reading.account.entries() if "no such number" in one["becomes"]}
+    fields = {"steps[].metrics.prompt_tokens", "final_metrics.total_cached_tokens"}
+    assert told == fields or {"prompt_tokens", "cached_tokens"} <= {*session.usage.dropped}
+    assert atif.write(session) == given
+
+
+def test_a_number_where_a_text_belongs_is_still_refused() -> None:
+    with pytest.raises(RowRefused, match="source"):
+        atif.read(document({"source": 7}))
+
+
 @st.composite
 def steps(draw: st.DrawFn) -> Json:
     source = draw(st.sampled_from(["system", "user", "agent"]))

@@ -76,6 +76,18 @@ def test_an_error_of_gemini_is_the_exception(event: dict[str, Any], exception: s
     assert document.reading.sessions[0].verdict.exception.startswith(exception)
 
 
+def test_what_the_events_of_gemini_say_beside_the_messages_is_kept_or_told() -> None:
+    errors = [{"type": "error", "severity": "error", "message": text} for text in ("First.", "Second.")]
+    failed = {"type": "result", "status": "error", "error": {"type": "Auth", "message": "no key"}}
+    document = read([*GEMINI[:-1], *errors, {**GEMINI[-1], **failed}])
+    assert document.reading
+    (session,) = document.reading.sessions
+    assert session.metadata["warnings"] == ["Loop detected"]
+    assert session.verdict.exception == "First.\nSecond.\nAuth: no key"
+    account = {one["field"]: one["becomes"] for one in document.reading.account.entries()}
+    assert (account["warnings"], account["stats.duration_ms"]) == ("metadata", "ignored")
+
+
 def test_the_events_of_opencode_are_a_session() -> None:
     document = read(OPENCODE)
     assert document.reading, document.refused
