@@ -120,17 +120,22 @@ async function draw(element) {
   });
 }
 
+// Characters in names that change the order of text become visible, as in pages (curation/web/text/reordering.py).
+const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const sign = (character) => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+const visible = (_, value) => (typeof value === "string" ? value.replace(REORDERING, sign) : value);
+
 async function load(element) {
   element.dataset.state = "loading";
   try {
     const inline = element.querySelector('script[type="application/json"]');
     if (inline) {
-      figures.set(element, JSON.parse(inline.textContent));
+      figures.set(element, JSON.parse(inline.textContent, visible));
       inline.remove();
     } else {
       const response = await fetch(element.dataset.figureUrl, { headers: { Accept: "application/json" } });
       if (!response.ok) throw new Error(`The figure could not be read (${response.status}).`);
-      figures.set(element, await response.json());
+      figures.set(element, JSON.parse(await response.text(), visible));
     }
     await draw(element);
   } catch (error) {

@@ -6,10 +6,15 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import models
+from django.db.models import Value
+from django.db.models.functions import Concat, Left
 from django.test import Client
 from django.urls import reverse
 
 from curation.duels.models import Duel, Exclusion
+from curation.llm.models import Endpoint
 from curation.runs.kinds import listed_kinds
 from curation.trajectories.models import Trajectory
 from tests.factories import make_answer, make_imported, make_project, make_prompt, make_sample, make_user
@@ -138,3 +143,25 @@ def test_names_of_a_file_do_not_reorder_the_page(client: Client) -> None:
         if REORDERS in shown:
             reordered.append((path, shown[shown.index(REORDERS) - 80 :][:100]))
     assert reordered == []
+
+
+def test_no_name_that_people_type_reorders_a_page(client: Client, world: dict[str, list[str]]) -> None:
+    renamed = set()
+    for model in apps.get_models():
+        if not model.__module__.startswith("curation.") or model is Endpoint:  # whose names have no such signs
+            continue
+        for field in model._meta.concrete_fields:
+            if isinstance(field, models.CharField) and field.name in ("name", "title", "task") and not field.choices:
+                named = Concat(Left(field.name, 50), Value(REORDERS))
+                if model._default_manager.update(**{field.name: named}):
+                    renamed.add(model.__name__)
+    assert renamed >= {"Project", "Scenario", "Split"}
+    reordered = {}
+    for name, arguments in world.items():
+        answered = client.get(reverse(name, args=arguments) + QUERY.get(name, ""), follow=True)
+        assert answered.status_code == 200, name
+        # Values of fields are the names themselves.
+        shown = re.sub(r'<textarea.*?</textarea>|[\w-]+="[^"]*"', "", answered.content.decode(), flags=re.DOTALL)
+        if REORDERS in shown:
+            reordered[name] = shown[max(0, shown.index(REORDERS) - 80) :][:100]
+    assert reordered == {}

@@ -22,6 +22,7 @@ from curation.review.workspace.navigation import (
 from curation.review.workspace.workspace import Workspace, workspace_of
 from curation.samples.models import Sample
 from curation.web.problems import FieldError, Problem
+from curation.web.text.reordering import without_reordering
 
 ORDERS: dict[str, Order] = {"borderline": "borderline", "newest": "newest", "random": "random", "useful": "useful"}
 
@@ -170,7 +171,7 @@ def announce(response: HttpResponse, text: str) -> HttpResponse:
 
 
 def toast(response: HttpResponse, text: str, *, tone: str = "good", undo_url: str = "") -> HttpResponse:
-    detail: dict[str, object] = {"text": text, "tone": tone}
+    detail: dict[str, object] = {"text": without_reordering(text), "tone": tone}
     if undo_url:
         detail["action"] = {"label": "Undo", "url": undo_url}
     return trigger_client_event(response, "toast", detail)

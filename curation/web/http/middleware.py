@@ -36,6 +36,7 @@ from curation.web.problems import (
     TooManyRequests,
 )
 from curation.web.telemetry import bind
+from curation.web.text.reordering import REORDERING, page_with_signs, without_reordering
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 # Shared by all web processes through small files in `METRICS_FOLDER`.
@@ -177,7 +178,9 @@ def refused(request: HttpRequest, problem: Problem) -> HttpResponse:
     if is_api(request):
         return problem_response(request, problem)
     if request.headers.get("HX-Request"):
-        response = HttpResponse(problem.detail, status=problem.status, content_type="text/plain; charset=utf-8")
+        response = HttpResponse(
+            without_reordering(problem.detail), status=problem.status, content_type="text/plain; charset=utf-8"
+        )
     elif kept := _without_wrong_parameters(request, problem):
         return kept
     else:
@@ -258,6 +261,10 @@ class PageMiddleware(Middleware):
             response["Cache-Control"] = "no-store"
         if is_api(request):
             return response
+        if html and not response.streaming:
+            page = response.content.decode()
+            if [character for character in REORDERING if character in page]:
+                response.content = page_with_signs(page)
         was_read = response.status_code < 400 or response.status_code == 422
         if request.method == "POST" and VIEWED in request.META and was_read and request.user.is_authenticated:
             _confirm_copy(request, response)
