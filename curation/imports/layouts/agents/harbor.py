@@ -44,6 +44,15 @@ _BECOMES = {
     "step_results": "rewards",
 }
 
+# What is read of these objects.
+_INSIDE = {
+    "agent_info": ("name", "version"),
+    "agent_result": ("n_input_tokens", "n_output_tokens", "n_cache_tokens", "cost_usd", "metadata", "model_usage"),
+    "agent_execution": ("started_at", "finished_at"),
+    "verifier_result": ("rewards",),
+    "exception_info": ("exception_type", "exception_message"),
+}
+
 
 def is_trial(inside: Collection[str]) -> bool:
     """Whether a folder with these files and folders, which end with `/`, is a trial."""
@@ -67,8 +76,11 @@ def read(files: Files) -> DocumentReading:
         files.became.update(dict.fromkeys(repeated, "ignored: result.json has it"))
     fields = Fields(result, "result.")
     fields.rest(_BECOMES)
-    account = fields.account()
     steps = {one.get("step_name"): one for one in result.get("step_results") or []}
+    for name, known in _INSIDE.items():
+        for one in (result, *steps.values()):
+            fields.ignore_rest(one.get(name) or {}, known, name)
+    account = fields.account()
     parts = {f"steps/{name}/": name for name in steps} or {"": ""}
     sessions = []
     for folder, step in parts.items():

@@ -25,6 +25,9 @@ NAME = "Inspect log"
 AGENT = "inspect"
 ATTACHMENT = "attachment://"
 SAMPLE = frozenset(("id", "epoch", "input", "target", "messages"))
+_OF_EVAL = ("task", "model", "created", "run_id")
+# What is read of objects in a sample.
+_INSIDE = {"output": ("model", "choices"), "error": ("message", "traceback"), "limit": ("type", "limit")}
 # The values of Inspect's scorers for right, partly right, wrong, and no answer.
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _BECOMES = {
@@ -57,6 +60,7 @@ def read(document: Mapping[str, Any], header: Mapping[str, Any] | None = None) -
     root = Fields(document)
     for name in document:
         root.take(name, "sessions" if name == "samples" else "metadata" if name == "eval" else "ignored")
+    root.ignore_rest(document.get("eval") or {}, (*_OF_EVAL, "packages", "solver"), "eval")
     account = root.account()
     sessions: list[AgentSession] = []
     reasons: list[str] = []
@@ -93,7 +97,9 @@ def _session(fields: Fields, header: Mapping[str, Any]) -> AgentSession:
     tools = read_tools(_resolved(_tools(fields), attached), "events")
     model = (fields.get("output") or {}).get("model") or spec.get("model")
     name, task = str(fields.get("id", "")), str(spec.get("task") or "")
-    metadata: Json = {f"eval.{key}": spec[key] for key in ("task", "model", "created", "run_id") if key in spec}
+    metadata: Json = {f"eval.{key}": spec[key] for key in _OF_EVAL if key in spec}
+    for inside, known in _INSIDE.items():
+        fields.ignore_rest(fields.get(inside) or {}, known, inside)
     metadata |= {key: value for key, value in fields.rest(_BECOMES).items() if value not in (None, {}, [])}
     version = (spec.get("packages") or {}).get("inspect_ai")
     return AgentSession(
@@ -152,8 +158,8 @@ def _resolved(value: Any, attached: Mapping[str, Any]) -> Any:
     return [_resolved(inner, attached) for inner in value] if isinstance(value, list) else value
 
 
-def _verdict(sample: Mapping[str, Any], scores: Json) -> VerifierResult:
-    rewards = dict(_rewards(scores))
+def _verdict(sample: Fields, scores: Json) -> VerifierResult:
+    rewards = dict(_rewards(scores, sample))
     limit, error = sample.get("limit") or {}, sample.get("error") or {}
     said = (error.get("message") or error.get("traceback") or "error") if error else ""
     exception = said or (f"limit of {limit.get('type')}: {limit.get('limit')}" if limit else "")
@@ -167,15 +173,18 @@ def _verdict(sample: Mapping[str, Any], scores: Json) -> VerifierResult:
     return VerifierResult(outcome, rewards, "\n".join(explained), str(exception))
 
 
-def _rewards(scores: Json) -> Iterator[tuple[str, float]]:
+def _rewards(scores: Json, fields: Fields) -> Iterator[tuple[str, float]]:
     """Yield the numbers of the scores. A scorer may give several by name. Text that is no grade is no reward."""
     for scorer, score in scores.items():
         value = score.get("value")
+        fields.ignore_rest(score, ("value", "explanation"), f"scores.{scorer}")
         named = {f"{scorer}.{name}": one for name, one in value.items()} if isinstance(value, dict) else {scorer: value}
         for name, one in named.items():
             number = _GRADES.get(one) if isinstance(one, str) else one
             if isinstance(number, int | float):
                 yield name, float(number)
+            elif one is not None:
+                fields.became(f"scores.{name}", "ignored: it is neither a number nor a grade")
 
 
 def _usage(sample: Mapping[str, Any]) -> SessionUsage:

@@ -17,6 +17,7 @@ NAME = "MLflow trace"
 _ABOUT = frozenset(("trace_metadata", "request_metadata", "trace_location", "experiment_id"))
 # Answers of MLflow's judges.
 _WORDS = {"yes": 1.0, "no": 0.0, "pass": 1.0, "fail": 0.0, "true": 1.0, "false": 0.0}
+_OF_ASSESSMENT = ("assessment_name", "name", "feedback", "expectation", "rationale", "valid")
 _REPEATED = "ignored: the spans have it"
 _REPEATS = dict.fromkeys(("request", "response", "request_preview", "response_preview", "trace"), _REPEATED)
 
@@ -83,6 +84,7 @@ def _assessed(fields: Fields) -> Json:
         name = str(one.get("assessment_name") or one.get("name"))
         kind = "feedback" if isinstance(one.get("feedback"), dict) else "expectation"
         value = (one.get(kind) or {}).get("value")
+        fields.ignore_rest(one, _OF_ASSESSMENT, f"assessments.{index}")
         if one.get("valid") is False:
             fields.became(f"assessments.{index}.valid", "ignored: a later assessment replaces it")
             continue

@@ -160,7 +160,8 @@ def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
         facts = {"timestamp": (info.get("time") or {}).get("created"), "model": info.get("modelID")}
         if info.get("role") == "assistant":
             model = info.get("modelID") or model
-            exception = str((info.get("error") or {}).get("name") or "")
+            error = info.get("error") or {}
+            exception = ": ".join(filter(None, (error.get("name"), (error.get("data") or {}).get("message"))))
             facts |= {"tokens": info.get("tokens"), "cost": info.get("cost")}
             messages += _answered(texts, thoughts, calls, facts)
         else:

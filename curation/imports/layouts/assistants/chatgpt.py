@@ -117,7 +117,10 @@ def _message(given: Json, path: str, fields: Fields) -> Json | None:
     author, content = given.get("author") or {}, given.get("content") or {}
     role, kind = author.get("role"), content.get("content_type")
     fields.ignore_rest(given, _KEPT, "mapping[].message")
-    about = (given.get("metadata") or {}).get("user_context_message_data")
+    fields.ignore_rest(author, ("role", "name"), "mapping[].message.author")
+    more = given.get("metadata") or {}
+    fields.ignore_rest(more, ("model_slug", "user_context_message_data"), "mapping[].message.metadata")
+    about = more.get("user_context_message_data")
     if kind == "thoughts":
         thoughts = [f"{one.get('summary') or ''}\n{one.get('content') or ''}".strip() for one in content["thoughts"]]
         return {"role": "assistant", "content": "", "reasoning_content": "\n\n".join(thoughts)}

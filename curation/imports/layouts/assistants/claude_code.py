@@ -35,6 +35,7 @@ _OF_RESULT = {
     **dict.fromkeys(("subtype", "is_error"), "exception"),
     "result": "ignored: the last message has it",
 }
+_OF_MESSAGE = frozenset(("role", "content", "id", "type", "model", "usage"))
 _LINES = {"result": "usage", "system/init": "agent", "summary": "metadata"}
 _ABOUT = ("sessionId", "session_id", "version", "claude_code_version", "model")
 
@@ -115,6 +116,7 @@ def _session(lines: Sequence[Json], fields: Fields) -> AgentSession:
                 fields.became(f"{kind}.isApiErrorMessage", "exception: no model wrote this message")
                 exception = _text(message)
                 continue
+            fields.ignore_rest(message, _OF_MESSAGE, f"{kind}.message")
             _add(entries, line, message, str(message.get("id") or f"line {number}"))
             exception = "" if kind == "assistant" else exception
     messages = read_messages(

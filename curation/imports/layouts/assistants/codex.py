@@ -78,12 +78,15 @@ class _Log:
             payload = line
         name = f"{kind}/{payload['type']}" if payload is not line and isinstance(payload.get("type"), str) else kind
         time = line.get("timestamp")
+        if payload is not line:
+            self.fields.ignore_rest(line, ("type", "payload", "timestamp"), kind)
         if kind == "session_meta":
             self.fields.became(name, "agent")
             self._add_meta(payload)
         elif kind == "turn_context":
             self.fields.became(name, "agent")
             self.model = str(payload.get("model") or self.model)
+            self.fields.ignore_rest(payload, ("type", "model"), name)
         elif kind == "response_item" or (payload is line and kind in _OLDEST):
             self.fields.became(name, "steps")
             item = {key: value for key, value in payload.items() if key not in _UNREAD}
@@ -127,9 +130,13 @@ class _Log:
             self._use(info.get("last_token_usage"), info.get("total_token_usage"))
             return "usage"
         if kind in ("error", "turn_aborted"):
-            self.exception = str(payload.get("message") or payload.get("reason") or kind)
+            self._raise(str(payload.get("message") or payload.get("reason") or kind))
             return "exception"
         return _REPEATED if kind in ("user_message", "agent_message", "agent_reasoning") else _NO_TURN
+
+    def _raise(self, text: str) -> None:
+        if text not in self.exception:
+            self.exception = f"{self.exception}\n{text}".strip()
 
     def _use(self, last: Any, total: Any) -> None:
         if self.facts and isinstance(last, dict):
@@ -148,7 +155,7 @@ class _Log:
             return "usage"
         if kind == "turn.failed":
             error = line.get("error")
-            self.exception = str(error.get("message") if isinstance(error, dict) else error or kind)
+            self._raise(str(error.get("message") if isinstance(error, dict) else error or kind))
             return "exception"
         if kind != "item.completed" or not isinstance(item, dict):
             return _NO_TURN

@@ -10,6 +10,23 @@ from typing import Any
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
+# Others are metadata, each with its first value.
+_READ = frozenset(
+    (
+        "type",
+        "timestamp",
+        "session_id",
+        "model",
+        "role",
+        "content",
+        "delta",
+        "tool_name",
+        "tool_id",
+        "parameters",
+        "status",
+    )
+    + ("output", "error", "severity", "message", "stats", "sessionID", "part")
+)
 _SEVERAL = "the events are of several sessions: import a file of each"
 _TURNS = ("step_start", "text", "reasoning", "tool_use", "step_finish")
 
@@ -59,9 +76,9 @@ def opencode_document(lines: Iterable[Json]) -> Json:
     session = _Session()
     for event in lines:
         info = {"info": {"id": event.get("sessionID")}}
-        if session.document not in ({}, info):
+        if session.document.get("info", info["info"]) != info["info"]:
             raise RowRefused(_SEVERAL)
-        session.document = info
+        session.document |= info
         _add(_OF_OPENCODE, session, event)
     if not session.messages:
         raise RowRefused("the events have no step of a model")
@@ -76,6 +93,8 @@ def _add(events: Mapping[str, _Event], session: _Session, event: Json) -> None:
     if kind not in events:
         raise RowRefused(f"an event has the type {kind!r}, which is not known"[:300])
     events[kind](session, event)
+    for name in event.keys() - _READ:
+        session.document.setdefault("event_fields", {}).setdefault(f"{kind}.{name}", event[name])
 
 
 def _begin(session: _Session, event: Json) -> None:

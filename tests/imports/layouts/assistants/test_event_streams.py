@@ -105,8 +105,18 @@ def test_an_error_of_opencode_is_the_exception() -> None:
     error = {"type": "error", "sessionID": "ses_1", "error": {"name": "APIError", "data": {"message": "no"}}}
     document = read([*OPENCODE[:3], error])
     assert document.reading
-    assert document.reading.sessions[0].verdict.exception == "APIError"
+    assert document.reading.sessions[0].verdict.exception == "APIError: no"
     assert "before its first step" in read([error]).refused
+
+
+@pytest.mark.parametrize("events", [GEMINI, OPENCODE])
+def test_fields_of_events_that_are_not_known_are_metadata(events: list[dict[str, Any]]) -> None:
+    document = read([*({**one, "new": 1} for one in events[:2]), *events[2:]])
+    assert document.reading, document.refused
+    kept = document.reading.sessions[0].metadata["event_fields"]
+    assert {name: value for name, value in kept.items() if name.endswith(".new")} == {
+        f"{one['type']}.new": 1 for one in events[:2]
+    }
 
 
 @pytest.mark.parametrize("events", [GEMINI, OPENCODE])
