@@ -67,7 +67,8 @@ def deciding_person(run: Run) -> Access | None:
 
 
 def take_over(run: Run, access: Access | None, carried: Carried) -> dict[str, int]:
-    """Log the decisions on samples, by action and the names that the file gives; return how many approve and reject."""
+    """Log the decisions on samples, by action and the names that the file gives; return how many approve and reject,
+    and how many are refused, such as an approval without the answer to a required question."""
     counts = {"approved": 0, "rejected": 0}
     if access is None:
         return counts
@@ -75,7 +76,10 @@ def take_over(run: Run, access: Access | None, carried: Carried) -> dict[str, in
     for (action, reviewers), ids in carried.items():
         comment = f"The file names {', '.join(reviewers)}." if reviewers else ""
         decided = decide_chunk(access, action, ids, batch, f"Import {run.pk}: the decision in the file", comment)
-        counts[STATUS_AFTER[action]] += sum(not row.error for row in decided)
+        accepted = sum(not row.error for row in decided)
+        counts[STATUS_AFTER[action]] += accepted
+        if accepted < len(decided):
+            counts["refused"] = counts.get("refused", 0) + len(decided) - accepted
     if carried:
         access.record("sample.import_decisions", batch, {**counts, "run": run.pk})
     return counts

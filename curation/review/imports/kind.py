@@ -50,6 +50,7 @@ class SampleImportKind(DecidingKind[SampleOptions, Entry]):
         "samples": "New samples",
         "approved": "Approved by the file",
         "rejected": "Rejected by the file",
+        "refused": "Decisions of the file that are refused, as without answers to required questions",
         "pending": "To be decided",
         "duplicates": "Known samples, not imported again",
         "answers": "Answers without a judgement",

@@ -52,6 +52,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
         "unreadable": "Parts that cannot be read",
         "approved": "Approved by the file",
         "rejected": "Rejected by the file",
+        "refused": "Decisions of the file that are refused, as without answers to required questions",
     }
     options = TrajectoryOptions
 

@@ -66,7 +66,7 @@ def write_samples(target: ImportTarget, given: Sequence[ImportedRow], access: Ac
         "duplicates": len(rows) - len(new) - unjudged + len(unwritten) - len(rows),
         **decided,
         "rejected": decided["rejected"] + back["rejected"],
-        "pending": len(new) - sum(decided.values()) + back["pending"],
+        "pending": len(new) - decided["approved"] - decided["rejected"] + back["pending"],
     }
     return {**counts, "answers": unjudged} if unjudged else counts
 

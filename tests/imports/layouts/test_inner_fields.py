@@ -44,7 +44,7 @@ def test_a_new_field_inside_of_an_object_is_told(folder: str, file: str, path: l
     root = GOLDEN / folder
     files = {one.relative_to(root).as_posix(): one.read_bytes() for one in root.rglob("*") if one.is_file()}
     is_log = file.endswith(".jsonl")
-    value = [orjson.loads(line) for line in files[file].splitlines()] if is_log else orjson.loads(files[file])
+    value: Any = [orjson.loads(line) for line in files[file].splitlines()] if is_log else orjson.loads(files[file])
     changed = copy.deepcopy(value)
     place = changed
     for step in path:

@@ -10,6 +10,7 @@ from django.urls import reverse
 from curation.duels.judge.pairing import Entrants, pair
 from curation.duels.models import Answer, Duel, Prompt
 from curation.imports import row_kinds
+from curation.labels.models import Question
 from curation.projects.models import AuditEntry, Member, Project, Role
 from curation.projects.removal.carry_out import carry_out
 from curation.review.decisions.decide import decide
@@ -81,6 +82,14 @@ def test_decisions_that_are_taken_over_are_those_of_the_person_who_imports(proje
     assert {line.batch for line in lines} == {f"import-{run.pk}"}
     entry = AuditEntry.objects.get(action="sample.import_decisions")
     assert (entry.actor, entry.data) == (user, {"approved": 2, "rejected": 1, "run": run.pk})
+
+
+def test_decisions_that_are_refused_are_counted(project: Project, user: User) -> None:
+    Question.objects.create(project=project, name="why", title="Why", kind="text", required=True)
+    rows = [{"prompt": "a", "completion": "b", "label": True}, {"prompt": "d", "completion": "e", "label": False}]
+    run = bring_samples(project, user, rows, decisions=True)
+    figures = {name: run.result[name] for name in ("approved", "rejected", "refused", "pending")}
+    assert figures == {"approved": 0, "rejected": 1, "refused": 1, "pending": 1}
 
 
 def test_only_who_may_review_takes_decisions_over(project: Project, user: User, client: Client) -> None:
