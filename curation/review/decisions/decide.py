@@ -69,19 +69,9 @@ def decide(
     with transaction.atomic():
         sample = lock_sample(access.project, sample_id)
         refuse_stale_version(sample, version)
-        lease = lease_of(sample)
-        if lease is not None and lease.reviewer_id != access.user.pk:
-            if lease.until > database_now():
-                raise held_by_other(sample.pk, lease.reviewer)
-            lease = None
+        lease = _own_lease(sample, access)
         _refuse_accident(sample, access, action, version)
-        if action == Action.APPROVE and keep is None:
-            refuse_unanswered(access.project, sample, [access.user])
-        if preference and sample.kind != SampleKind.TURN:
-            text = "A trajectory has no sides to prefer."
-            raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])
-        if trim is not None and action != Action.APPROVE:
-            raise Invalid.fields([FieldError("trim", "is for an approval only")])
+        _refuse_wrong_use(sample, access, action, preference=preference, keep=keep, trim=trim)
         seats = seats_meant(preference, access, sample, lease, page_left=page_left)
         marks = None if trim is None else trim_session(sample, trim)
         decision = log_line(sample, access, action, pick=pick_of(preference, seats), reason=reason, comment=comment)
@@ -93,13 +83,8 @@ def decide(
         kept = None if keep is None else decision_to_keep(decision, access, keep)
         if action == Action.APPROVE:
             name_approved_texts([decision])
-            if kept is not None:
-                refuse_unanswered(access.project, sample, [kept.reviewer, access.user])
-        if kept is not None and outcome_of(decision) != outcome_of(kept):
-            raise Conflict(
-                f"The answer that decision {keep} approved has another text now. Open the sample and decide.",
-                code="changed_since",
-            )
+        if kept is not None:
+            _refuse_other_outcome(decision, kept, access)
         review = access.project.settings.review
         several = sample.opinions or review.overlap > 1
         fields = enter_opinion(decision, access, review) if several and action in DECIDING else {}
@@ -113,23 +98,56 @@ def decide(
         if ends_draft:
             clear_draft(access=access, sample_id=sample.pk)
         Lease.objects.filter(Q(reviewer=access.user) | Q(until__lte=Now()), sample=sample).delete()
-        access.record(
-            f"sample.{action}",
-            str(sample.pk),
-            {
-                "decision": decision.pk,
-                "version": decision.version,
-                **({} if decision.settles else {"waits": True}),
-            },
-        )
-        # A remark on a decision that waits would tell of it.
-        if decision.settles and (reason or comment):
-            link = reverse("sample-page", args=[access.project.slug, sample.pk])
-            notify_mentioned(access=access, text=f"{reason}\n{comment}", about=f"sample {sample.pk}", link=link)
-        if decision.settles and fields:
-            notify_of_opinions(access, sample, before=decision)
-        emit_decided(access.project, [decision])
+        _tell(decision, access, is_of_several=bool(fields))
     return decision
+
+
+def _own_lease(sample: Sample, access: Access) -> Lease | None:
+    """Return the caller's lease of a sample, if they have one. Refused while another reviewer has the sample."""
+    lease = lease_of(sample)
+    if lease is None or lease.reviewer_id == access.user.pk:
+        return lease
+    if lease.until > database_now():
+        raise held_by_other(sample.pk, lease.reviewer)
+    return None
+
+
+def _refuse_wrong_use(
+    sample: Sample, access: Access, action: str, *, preference: str, keep: int | None, trim: int | None
+) -> None:
+    if action == Action.APPROVE and keep is None:
+        refuse_unanswered(access.project, sample, [access.user])
+    if preference and sample.kind != SampleKind.TURN:
+        text = "A trajectory has no sides to prefer."
+        raise Invalid(text, errors=[FieldError("preference", "not for a trajectory")])
+    if trim is not None and action != Action.APPROVE:
+        raise Invalid.fields([FieldError("trim", "is for an approval only")])
+
+
+def _refuse_other_outcome(decision: Decision, kept: Decision, access: Access) -> None:
+    """Refuse to keep a decision whose answers to questions are incomplete, or whose approved text has changed."""
+    if decision.action == Action.APPROVE:
+        refuse_unanswered(access.project, decision.sample, [kept.reviewer, access.user])
+    if outcome_of(decision) != outcome_of(kept):
+        raise Conflict(
+            f"The answer that decision {kept.pk} approved has another text now. Open the sample and decide.",
+            code="changed_since",
+        )
+
+
+def _tell(decision: Decision, access: Access, *, is_of_several: bool) -> None:
+    """Write the audit entry, and tell the people and webhooks that a decision concerns. A remark on a decision that
+    waits for others would tell of it."""
+    sample, waits = decision.sample, {} if decision.settles else {"waits": True}
+    details = {"decision": decision.pk, "version": decision.version, **waits}
+    access.record(f"sample.{decision.action}", str(sample.pk), details)
+    if decision.settles and (decision.reason or decision.comment):
+        link = reverse("sample-page", args=[access.project.slug, sample.pk])
+        text = f"{decision.reason}\n{decision.comment}"
+        notify_mentioned(access=access, text=text, about=f"sample {sample.pk}", link=link)
+    if decision.settles and is_of_several:
+        notify_of_opinions(access, sample, before=decision)
+    emit_decided(access.project, [decision])
 
 
 def refuse_wrong_input(
