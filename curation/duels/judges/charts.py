@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from curation.duels.judges.pages import JudgeFigures
+from curation.duels.judges.pages import JudgeOut
 from curation.web.charts import Figure, axis, color, error_bars, figure
 from judging.statistics.rates import Interval, wilson
 
@@ -8,7 +8,7 @@ from judging.statistics.rates import Interval, wilson
 Measure = tuple[float, Interval, int]
 
 
-def accuracy_chart(judges: Sequence[JudgeFigures]) -> Figure:
+def accuracy_chart(judges: Sequence[JudgeOut]) -> Figure:
     """The shares that tell good judges from bad ones, with 95 % intervals and the number of duels behind each."""
     measures = (
         ("right on control duels", "chart-1", _on_controls),
@@ -17,7 +17,7 @@ def accuracy_chart(judges: Sequence[JudgeFigures]) -> Figure:
     )
     traces = []
     for name, token, measure in measures:
-        found = [(judge.figures["name"], one) for judge in judges if (one := measure(judge)) is not None]
+        found = [(judge.name, one) for judge in judges if (one := measure(judge)) is not None]
         if not found:
             continue
         shares = [share for _, (share, _, _) in found]
@@ -44,10 +44,10 @@ def accuracy_chart(judges: Sequence[JudgeFigures]) -> Figure:
     )
 
 
-def agreement_chart(judges: Sequence[JudgeFigures]) -> Figure:
+def agreement_chart(judges: Sequence[JudgeOut]) -> Figure:
     """The share of dimensions on which two judges say the same."""
-    names = [judge.figures["name"] for judge in judges]
-    shares = [[(judge.figures.get("agreement") or {}).get(name) for name in names] for judge in judges]
+    names = [judge.name for judge in judges]
+    shares = [[judge.figures.agreement.get(name) for name in names] for judge in judges]
     cells = [["" if share is None else f"{share:.0%}" for share in row] for row in shares]
     trace = {
         "type": "heatmap",
@@ -65,23 +65,20 @@ def agreement_chart(judges: Sequence[JudgeFigures]) -> Figure:
     return figure([trace], xaxis={"fixedrange": True}, yaxis={"autorange": "reversed", "fixedrange": True})
 
 
-def _on_controls(judge: JudgeFigures) -> Measure | None:
-    share, found = judge.figures.get("control_accuracy"), judge.figures.get("control_interval")
-    return None if share is None or not found else (share, Interval(**found), judge.figures["controls"])
+def _on_controls(judge: JudgeOut) -> Measure | None:
+    share, found = judge.figures.control_accuracy, judge.figures.control_interval
+    return None if share is None or not found else (share, found, judge.figures.controls)
 
 
-def _by_people(judge: JudgeFigures) -> Measure | None:
-    share, n = judge.people.accuracy, judge.people.kappa.n
+def _by_people(judge: JudgeOut) -> Measure | None:
+    share, n = judge.people.accuracy, judge.people.n
     return None if share is None else (share, wilson(share * n, n), n)
 
 
-def _first(judge: JudgeFigures) -> Measure | None:
-    share, expected = judge.figures.get("first_share"), judge.figures.get("first_expected")
+def _first(judge: JudgeOut) -> Measure | None:
+    share, expected = judge.figures.first_share, judge.figures.first_expected
     if share is None or not expected:
         return None
-    half = (expected["high"] - expected["low"]) / 2
-    return (
-        share,
-        Interval(max(0.0, share - half), min(1.0, share + half)),
-        (judge.figures.get("counts") or {}).get("chosen", 0),
-    )
+    half = (expected.high - expected.low) / 2
+    around = Interval(max(0.0, share - half), min(1.0, share + half))
+    return share, around, judge.figures.counts.get("chosen", 0)

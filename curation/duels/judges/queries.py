@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef
+from pydantic import Field
 
 from curation.duels.judge.controls import choices_of_people
 from curation.duels.models import Duel
@@ -19,20 +19,21 @@ from curation.duels.verdict.stage import Pair, contestants_of, gate_duel, keys_o
 from curation.projects.models import Project
 from curation.runs.models import Run
 from curation.web.ids import IdList
+from curation.web.schemas import Out
 from judging.panel.scoring import DuelScore, score_duel
 from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.gate import GateDuel
-from judging.statistics.judges.controls import Kappa, cohens_kappa
+from judging.statistics.judges.controls import cohens_kappa
 
 
-@dataclass(frozen=True, slots=True)
-class WithPeople:
-    """A judge against people: κ of their choices (challenger, opponent, draw), and the share of the same ones;
-    `against` counts the others."""
+class PeopleOut(Out):
+    """A judge's preferences against people's, over `n` duels that both decided."""
 
-    kappa: Kappa
-    accuracy: float | None
-    against: int
+    n: int = Field(examples=[40])
+    kappa: float | None = Field(examples=[0.61], description="Cohen's κ; null where only one choice occurs.")
+    kappa_interval: list[float] | None = Field(examples=[[0.4, 0.82]], description="95 %.")
+    accuracy: float | None = Field(examples=[0.8], description="Share of duels with the same choice.")
+    against: int = Field(exclude=True)
 
 
 def judged_runs(project: Project, panel: str | None = None) -> list[Run]:
@@ -44,7 +45,7 @@ def judged_runs(project: Project, panel: str | None = None) -> list[Run]:
     return [run for run in runs if run.result.get("judges")]
 
 
-def with_people(run: Run, judges: Sequence[str]) -> dict[str, WithPeople]:
+def with_people(run: Run, judges: Sequence[str]) -> dict[str, PeopleOut]:
     """Compare each judge's preference with what most people chose, over the duels that the judge parsed."""
     people = choices_of_people(Duel.objects.filter(scores__run=run))
     pairs: dict[str, list[tuple[int, int]]] = {judge: [] for judge in judges}
@@ -106,7 +107,13 @@ def _rescored(
     return found
 
 
-def _compare(pairs: Sequence[tuple[int, int]]) -> WithPeople:
-    kappa = cohens_kappa([judge for judge, _ in pairs], [person for _, person in pairs])
+def _compare(pairs: Sequence[tuple[int, int]]) -> PeopleOut:
+    found = cohens_kappa([judge for judge, _ in pairs], [person for _, person in pairs])
     same = sum(one == two for one, two in pairs)
-    return WithPeople(kappa, same / len(pairs) if pairs else None, len(pairs) - same)
+    return PeopleOut(
+        n=found.n,
+        kappa=found.kappa,
+        kappa_interval=None if found.interval is None else [found.interval.low, found.interval.high],
+        accuracy=same / len(pairs) if pairs else None,
+        against=len(pairs) - same,
+    )

@@ -1,22 +1,33 @@
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from ninja import Query, Router, Schema
+from pydantic import Field
 
 from curation.duels.judges.charts import accuracy_chart, agreement_chart
-from curation.duels.judges.pages import JudgeFigures, JudgesQuery, JudgesView, PairView, judges_view
+from curation.duels.judges.pages import (
+    JudgeOut,
+    JudgesQuery,
+    TriedOut,
+    judges_of,
+    runs_to_show,
+    tried_verdicts,
+)
+from curation.duels.judges.queries import PeopleOut
 from curation.duels.score.panels import dimensions_of
 from curation.duels.verdict.report import is_undecided
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import has_hidden, refuse_undecided
+from curation.samples.blind import has_hidden, refuse_pending, refuse_undecided
+from curation.samples.models import Sample
 from curation.web.lists.filters import url_query
+from curation.web.schemas import Id
 from curation.web.text.figures import money, number, percent
 from judging.controls import ControlKind
 from judging.panel.rubric import in_order
-from judging.statistics.judges.controls import Kappa
 
 
 class JudgeFigure(NamedTuple):
@@ -48,106 +59,120 @@ _CONTROLS = (
 def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
     refuse_undecided(access)
     query = JudgesQuery.from_query(request.GET)
-    view = judges_view(access.project, query)
+    runs, run = runs_to_show(access.project, query)
+    judges = judges_of(run) if run else []
+    tried = tried_verdicts(run, query) if run else None
     context = {
-        "view": view,
+        "run": run,
+        "runs": runs,
+        "judges": judges,
         "query": query,
-        "figures": _figures(view, access.project.slug),
-        "matrix": _matrix(view.judges),
-        "accuracy": accuracy_chart(view.judges),
-        "agreement": agreement_chart(view.judges),
-        "tried": None if view.pairs is None else [(pair, _outcomes(pair)) for pair in view.pairs],
-        "dimensions": dimensions_of(view.run) if view.run else (),
+        "figures": _figures(judges, access.project.slug, run.pk) if run else [],
+        "matrix": _matrix(judges),
+        "accuracy": accuracy_chart(judges),
+        "agreement": agreement_chart(judges),
+        "tried": None if tried is None else [(pair, _outcomes(pair)) for pair in tried],
+        "dimensions": dimensions_of(run) if run else (),
         "weights": ", ".join(f"{name}={weight:g}" for name, weight in (query.weights or {}).items()),
         "api_path": f"/api/v1/projects/{access.project.slug}/judges",
     }
     return render(request, "duels/judges/list.html", context)
 
 
-def _figures(view: JudgesView, slug: str) -> list[tuple[str, tuple[JudgeFigure, ...]]]:
-    if view.run is None:
-        return []
-    names = in_order(name for judge in view.judges for name in judge.figures.get("flips") or ())
-    columns = [tuple(_cells(judge, slug, view.run.pk, names)) for judge in view.judges]
+router = Router(tags=["duels"])
+
+
+class JudgesOut(Schema):
+    run: Id | None = Field(examples=["12"], description="Null if no run has judged anything.")
+    runs: list[Id] = Field(examples=[["12", "9"]], description="Runs with scores, the newest first.")
+    judges: list[JudgeOut]
+    verdicts: list[TriedOut] | None = Field(description="Null unless judges are left out or weights are given.")
+
+
+@router.get("/projects/{slug}/judges", response=JudgesOut, summary="How each judge of a run behaved")
+def list_judges(request: HttpRequest, slug: str, params: Query[JudgesQuery]) -> dict[str, object]:
+    """With `without` or weights also the verdicts that they would give. Nothing is stored, no model is called.
+    While you review blind, it opens when all samples are decided."""
+    access = enter(request, slug, Scope.READ)
+    refuse_pending(access, Sample.objects.of(access.project), "the page of judges")
+    runs, run = runs_to_show(access.project, params)
+    verdicts = tried_verdicts(run, params) if run else None
+    return {"run": run, "runs": runs, "judges": judges_of(run) if run else [], "verdicts": verdicts}
+
+
+def _figures(judges: Sequence[JudgeOut], slug: str, run: int) -> list[tuple[str, tuple[JudgeFigure, ...]]]:
+    names = in_order(name for judge in judges for name in judge.figures.flips)
+    columns = [tuple(_cells(judge, slug, run, names)) for judge in judges]
     return [(cells[0].name, cells) for cells in zip(*columns, strict=True)]
 
 
-def _cells(judge: JudgeFigures, slug: str, run: int, names: Sequence[str]) -> Iterator[JudgeFigure]:
+def _cells(judge: JudgeOut, slug: str, run: int, names: Sequence[str]) -> Iterator[JudgeFigure]:
     figures, people = judge.figures, judge.people
     path = reverse("duel-list", args=[slug])
 
-    counts = figures.get("counts") or {}
+    counts = figures.counts
 
     def listed(**conditions: str) -> str:
-        return f"{path}?{url_query([('run', str(run)), ('judge', figures['name']), *conditions.items()])}"
+        return f"{path}?{url_query([('run', str(run)), ('judge', judge.name), *conditions.items()])}"
 
-    yield JudgeFigure("Duels", number(figures["n"]), listed(said="parsed"), figures["n"])
-    yield JudgeFigure("Win rate", percent(figures["win_rate"], 1), listed(said="parsed"), figures["n"])
+    yield JudgeFigure("Duels", number(figures.n), listed(said="parsed"), figures.n)
+    yield JudgeFigure("Win rate", percent(figures.win_rate, 1), listed(said="parsed"), figures.n)
     for said, name in (("challenger", "the challenger"), ("neither", "neither"), ("opponent", "its opponent")):
         count = counts.get(said)
-        share = count / figures["n"] if count is not None and figures["n"] else None
+        share = count / figures.n if count is not None and figures.n else None
         yield JudgeFigure(f"Prefers {name}", percent(share, 1), listed(said=said), count)
-    rates = [*(figures.get("halves") or (None, None)), *(figures.get("by_leak") or (None, None))]
+    rates = [*figures.halves, *figures.by_leak]
     for rate, (part, name) in zip(rates, _PARTS, strict=True):
         yield JudgeFigure(f"Win rate, {name}", percent(rate, 1), listed(said="parsed", part=part), counts.get(part))
-    expected = figures.get("first_expected")
-    range_ = f" (expected {percent(expected['low'], 1)} to {percent(expected['high'], 1)})" if expected else ""
-    first = percent(figures.get("first_share"), 1) + range_
+    expected = figures.first_expected
+    range_ = f" (expected {percent(expected.low, 1)} to {percent(expected.high, 1)})" if expected else ""
+    first = percent(figures.first_share, 1) + range_
     yield JudgeFigure("Prefers the first answer", first, listed(said="chosen"), counts.get("chosen"))
-    flips = figures.get("flips") or {}
     for name in names:
         url = listed(said="flip", dimension=name)
-        yield JudgeFigure(f"Flips: {name}", percent(flips.get(name), 1), url, counts.get(f"flip:{name}"))
-    yield JudgeFigure("Draws", percent(figures.get("draw_rate"), 1), listed(said="draw"), counts.get("draw"))
-    slope = number(figures.get("length_slope"), 1)
-    yield JudgeFigure("Points for an answer twice as long", slope, listed(said="parsed"), figures["n"])
+        yield JudgeFigure(f"Flips: {name}", percent(figures.flips.get(name), 1), url, counts.get(f"flip:{name}"))
+    yield JudgeFigure("Draws", percent(figures.draw_rate, 1), listed(said="draw"), counts.get("draw"))
+    slope = number(figures.length_slope, 1)
+    yield JudgeFigure("Points for an answer twice as long", slope, listed(said="parsed"), figures.n)
     yield JudgeFigure(
-        "Parsed per attempt", percent(figures["parse_rate"], 1), listed(said="unparsed"), counts.get("unparsed")
+        "Parsed per attempt", percent(figures.parse_rate, 1), listed(said="unparsed"), counts.get("unparsed")
     )
-    yield JudgeFigure("κ with people", _kappa(people.kappa), listed(said="people"), people.kappa.n)
+    yield JudgeFigure("κ with people", _kappa(people), listed(said="people"), people.n)
     yield JudgeFigure("Right by people", percent(people.accuracy, 1), listed(said="against_people"), people.against)
-    accuracy = percent(figures.get("control_accuracy"), 1)
+    accuracy = percent(figures.control_accuracy, 1)
     url = listed(said="parsed", control="true", part="known")
-    yield JudgeFigure("Right on control duels", accuracy, url, figures.get("controls", 0))
-    kinds = figures.get("control_kinds") or {}
+    yield JudgeFigure("Right on control duels", accuracy, url, figures.controls)
     for kind, name in _CONTROLS:
-        right, read = kinds.get(kind.value, (None, 0))
+        right, read = figures.control_kinds.get(kind.value, (None, 0))
         url = listed(said="parsed", control="true", part=kind.value)
         yield JudgeFigure(f"Right on those {name}", percent(right, 1), url, read)
         if kind == ControlKind.SAME:
-            yield JudgeFigure(
-                "Prefers one of two equal answers", percent(figures.get("false_preference"), 1), url, read
-            )
-    calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', figures['name']), ('stage', 'judge')])}"
-    made = figures.get("calls")
+            yield JudgeFigure("Prefers one of two equal answers", percent(figures.false_preference, 1), url, read)
+    calls = f"{reverse('run-calls', args=[slug, run])}?{url_query([('model', judge.name), ('stage', 'judge')])}"
     yield JudgeFigure(
-        "Cost per parsed verdict", money(judge.per_verdict) if made else "no calls of its own", calls, made or 0, "call"
+        "Cost per parsed verdict",
+        money(judge.cost_per_verdict) if figures.calls else "no calls of its own",
+        calls,
+        figures.calls,
+        "call",
     )
 
 
-def _kappa(kappa: Kappa) -> str:
-    range_ = f", {number(kappa.interval.low, 2)} to {number(kappa.interval.high, 2)}" if kappa.interval else ""
-    return f"{number(kappa.kappa, 2)}{range_}"
+def _kappa(people: PeopleOut) -> str:
+    ends = " to ".join(number(end, 2) for end in people.kappa_interval or ())
+    return f"{number(people.kappa, 2)}, {ends}" if ends else number(people.kappa, 2)
 
 
-def _matrix(judges: tuple[JudgeFigures, ...]) -> list[tuple[str, list[str]]]:
-    names = [judge.figures["name"] for judge in judges]
-    shares = [judge.figures.get("agreement") or {} for judge in judges]
-    return [
-        (name, [percent(share.get(other), 1) for other in names]) for name, share in zip(names, shares, strict=True)
-    ]
+def _matrix(judges: Sequence[JudgeOut]) -> list[tuple[str, list[str]]]:
+    names = [judge.name for judge in judges]
+    return [(judge.name, [percent(judge.figures.agreement.get(other), 1) for other in names]) for judge in judges]
 
 
-def _outcomes(pair: PairView) -> list[tuple[str, str, str, str]]:
+def _outcomes(pair: TriedOut) -> list[tuple[str, str, str, str]]:
     """Return (name, margin, LCB, word) before and after."""
-    before, after = pair.before, pair.after
-    return [
-        _outcome("The run", before.get("margin"), before.get("lcb"), before.get("accepted"), before),
-        _outcome("Tried", after.margin, after.lcb, after.accepted, {"decision": after.decision}),
-    ]
+    return [_outcome("The run", pair.before), _outcome("Tried", pair.after)]
 
 
-def _outcome(name: str, margin: object, lcb: object, accepted: object, rest: object) -> tuple[str, str, str, str]:
-    undecided = isinstance(rest, Mapping) and is_undecided(rest)
-    word = "Accepted" if accepted else "Undecided" if undecided else "Not accepted"
-    return name, number(margin, 1), number(lcb, 1), word
+def _outcome(name: str, gate: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    word = "Accepted" if gate.get("accepted") else "Undecided" if is_undecided(gate) else "Not accepted"
+    return name, number(gate.get("margin"), 1), number(gate.get("lcb"), 1), word
