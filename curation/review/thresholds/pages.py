@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from django.urls import reverse
-from ninja import Schema
 from pydantic import Field
 
 from curation.duels.score.models import ScorePanel
@@ -24,12 +23,12 @@ from curation.review.thresholds.queries import (
     imported_scores,
     scored_cells,
 )
+from curation.review.thresholds.schemas import BinOut, OutlookOut, PrecisionOut
 from curation.samples.models import Flag, SampleStatus, flag_names
 from curation.web.lists.filters import RequestQuery, url_query
-from curation.web.schemas import computed
 from curation.web.text.figures import counted, percent
 from judging.panel.scoring import HOLDING_FLAGS
-from judging.statistics.rates import Precision, Stratum, expected_precision, wilson
+from judging.statistics.rates import Precision, Stratum, expected_precision
 
 WIDTH = 5
 BINS = 100 // WIDTH
@@ -48,66 +47,6 @@ class ThresholdsQuery(RequestQuery):
     decisions: Literal["single", "all"] = Field(
         default="single", description="`single`: decided one by one; `all`: also in bulk, and imported."
     )
-
-
-class BinOut(Schema):
-    """The samples with scores from `low` to below `high`; the last bin has those with 100 too."""
-
-    low: int = Field(examples=[80])
-    high: int = Field(examples=[85])
-    samples: int = Field(examples=[412], description="`GET …/samples?score_min=&score_below=&panel=` lists them.")
-    pending: int = Field(examples=[371])
-    approved: int = Field(examples=[30])
-    settled: int = Field(examples=[11], description="Rejected, or to be refined.")
-    held: int = Field(examples=[9], description="With a flag that holds a sample out of `final`.")
-    rated: int = Field(examples=[38], description="Of the others: decided, by a decision that counts.")
-    rated_approved: int = Field(examples=[29])
-    url: str = Field(exclude=True)
-    held_url: str = Field(exclude=True)
-
-    @computed(examples=[0.763], description="`rated_approved` / `rated`; null without a decision.")
-    def rate(self) -> float | None:
-        return self.rated_approved / self.rated if self.rated else None
-
-    @computed(examples=[[0.608, 0.870]], description="Its 95 % interval (Wilson).")
-    def interval(self) -> list[float] | None:
-        found = wilson(self.rated_approved, self.rated) if self.rated else None
-        return None if found is None else [found.low, found.high]
-
-    @property
-    def rate_words(self) -> str:
-        if not self.rated:
-            return "–"
-        low, high = map(percent, self.interval)
-        return f"{percent(self.rate)} ({low} to {high}), {self.rated_approved:,} of {self.rated:,}"
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """The expected approvals in `final` with some edges.
-
-    `held` are the samples with such a score that a flag holds out of it, `held_by` how many by each flag. `kept_other`
-    of the approvals kept the opponent's answer or a revision. `flips` are the shares of samples with a position flip,
-    among the decided ones in `final` and among the others: the queue shows flips first.
-    """
-
-    edges: Edges
-    precision: Precision
-    held: int
-    held_by: dict[str, int]
-    held_url: str
-    kept_other: int
-    flips: tuple[float | None, float | None]
-
-    @property
-    def flip_words(self) -> str:
-        decided, rest = self.flips
-        if decided is None or rest is None:
-            return ""
-        return (
-            f"{percent(decided)} of the decided samples in final have a position flip, of the undecided ones"
-            f" {percent(rest)}. The more these differ, the less decided samples say about the others."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +94,7 @@ class Cells:
             held_url=self._url("duel-list", flags=",".join(sorted(HOLDING_FLAGS)), **bounds),
         )
 
-    def outlook(self, edges: Edges) -> Outlook:
+    def outlook(self, edges: Edges) -> OutlookOut:
         above = [cell for cell in self.scored if self._low(cell) >= edges.final]
         free = [cell for cell in above if not cell.flags & HOLDING]
         rated = [cell for cell in self.decided if self._low(cell) >= edges.final and not cell.flags & HOLDING]
@@ -170,16 +109,27 @@ class Cells:
         decided, flips = sum(cell.n for cell in rated), sum(cell.n for cell in rated if cell.flags & Flag.FLIP)
         rest = sum(cell.n for cell in free) - decided
         flips_of_rest = sum(cell.n for cell in free if cell.flags & Flag.FLIP) - flips
-        return Outlook(
-            edges=edges,
-            precision=expected_precision(strata),
+        precision = expected_precision(strata)
+        return OutlookOut(
+            final=edges.final,
+            refined=edges.refined,
+            precision=PrecisionOut(
+                share=precision.share,
+                interval=[precision.interval.low, precision.interval.high],
+                samples=precision.samples,
+                decided=precision.decided,
+                approved=precision.approved,
+                unknown=precision.unknown,
+                kept_other=sum(cell.n for cell in rated if cell.other),
+                flips_decided=flips / decided if decided else None,
+                flips_undecided=flips_of_rest / rest if rest else None,
+                words=_precision_words(precision, edges),
+            ),
             held=sum(cell.n for cell in above if cell.flags & HOLDING),
             held_by={
                 name: sum(cell.n for cell in above if name in flag_names(cell.flags)) for name in sorted(HOLDING_FLAGS)
             },
             held_url=self._url("duel-list", flags=",".join(sorted(HOLDING_FLAGS)), score_min=edges.final),
-            kept_other=sum(cell.n for cell in rated if cell.other),
-            flips=(flips / decided if decided else None, flips_of_rest / rest if rest else None),
         )
 
     def _low(self, cell: ScoredCell | DecidedCell) -> float:
@@ -226,9 +176,9 @@ def change_view(project: Project, query: ThresholdsQuery, cells: Cells) -> dict[
     }
 
 
-def precision_words(outlook: Outlook) -> str:
+def _precision_words(found: Precision, edges: Edges) -> str:
     """Return the expected share of approvals in `final`, and the number of decisions behind it."""
-    found, edge = outlook.precision, f"{outlook.edges.final:g}"
+    edge = f"{edges.final:g}"
     if not found.samples:
         return f"No sample would be final: none without a holding flag has {edge} points or more."
     samples = counted(found.samples, "sample")

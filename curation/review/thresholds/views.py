@@ -1,23 +1,26 @@
-"""The page of thresholds, and the part of it that follows the edges."""
+"""The page of thresholds, the part of it that follows the edges, and their REST call."""
 
 from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
+from ninja import Query, Router, Schema
+from pydantic import Field
 
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Scope
+from curation.projects.settings.dependents import MoveOut
 from curation.review.thresholds.pages import (
     WIDTH,
-    BinOut,
     Cells,
     ThresholdsQuery,
     change_view,
-    precision_words,
     scores_view,
 )
-from curation.samples.blind import has_hidden, refuse_undecided
+from curation.review.thresholds.schemas import BinOut, OutlookOut
+from curation.samples.blind import has_hidden, refuse_pending, refuse_undecided
+from curation.samples.models import Sample
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
 from curation.web.lists.pages import Tab
 from curation.web.problems import Problem
@@ -39,7 +42,6 @@ def threshold_page(request: HttpRequest, access: Access) -> HttpResponse:
         problem = refused
     context: dict[str, object] = {
         "change": change,
-        "words": None if change is None else (precision_words(change["saved"]), precision_words(change["tried"])),
         "problem": problem,
         "may_change": access.may(Scope.ADMIN),
         "blind": project.settings.review.blind,
@@ -127,3 +129,36 @@ def approval_chart(bins: Sequence[BinOut]) -> Figure:
             fixedrange=True,
         ),
     )
+
+
+class ThresholdsOut(Schema):
+    panel: str | None = Field(examples=["3f9a1c0b77de"], description="The panel whose scores count; null before any.")
+    bins: list[BinOut]
+    scored: int = Field(examples=[5000])
+    unparsed: int = Field(examples=[12])
+    imported: int = Field(examples=[0], description="Samples with a score of no panel, which thresholds do not move.")
+    settled: int = Field(examples=[610], description="Samples that are decided.")
+    counted: int = Field(examples=[560], description="Those whose decision counts.")
+    saved: OutlookOut
+    tried: OutlookOut
+    moves: list[MoveOut]
+    version: int = Field(description="The project's; send it as `If-Match` with the change.")
+
+
+router = Router(tags=["review"])
+
+
+@router.get(
+    "/projects/{slug}/thresholds", response=ThresholdsOut, summary="Approvals by score, and the effect of other edges"
+)
+def get_thresholds(request: HttpRequest, slug: str, params: Query[ThresholdsQuery]) -> dict[str, object]:
+    """With `final` and `refined` also the samples that these edges would move. Nothing is written: `PATCH
+    /projects/{slug}` with `settings.thresholds` saves them. While you review blind, it opens when all samples are
+    decided."""
+    access = enter(request, slug, Scope.READ)
+    project = access.project
+    refuse_pending(access, Sample.objects.of(project), "the page of thresholds")
+    cells = Cells.read(project, params, whole=True)
+    panel = cells.panel and cells.panel.digest
+    shown = scores_view(project, cells) | change_view(project, params, cells)
+    return {**shown, "panel": panel, "version": project.version}
