@@ -400,11 +400,11 @@ class TokenOut(Response):
 class MeasuredOut(Response):
     tried: int
     kept: int
+    lost: int
     rate: float | None = None
     low: float
     high: float
     solved_by: str
-    lost: int
 
 
 class TaskOut(Response):
@@ -422,12 +422,12 @@ class MissingOut(Response):
 class OperatorOut(Response):
     tried: int
     kept: int
+    lost: int
+    model: str
     rate: float | None = None
     low: float
     high: float
     solved_by: str
-    lost: int
-    model: str
 
 
 class PartOut(Response):

@@ -15,7 +15,7 @@ from curation.projects.models import Scope
 from curation.runs.pages.schemas import RunOut, run_out
 from curation.samples.blind import refuse_pending
 from curation.samples.models import Sample
-from curation.scenarios.pages.schemas import MeasuredOut, measured_out
+from curation.scenarios.pages.measured import MeasuredOut
 from curation.web.ids import find
 from curation.web.lists.filters import ListParams
 from curation.web.problems import FieldError, Invalid
@@ -70,13 +70,9 @@ class RoundOut(Out):
     created_at: datetime = Field(validation_alias="round.created_at")
 
     @staticmethod
-    def resolve_rate(found: RoundFigures) -> dict[str, object]:
-        return measured_out(found.rate)
-
-    @staticmethod
-    def resolve_by_axis(found: RoundFigures) -> list[dict[str, object]]:
+    def resolve_by_axis(found: RoundFigures) -> list[AxisRateOut]:
         rates = sorted(found.by_axis.items())
-        return [{"axis": axis, "value": value, **measured_out(rate)} for (axis, value), rate in rates]
+        return [AxisRateOut(axis=axis, value=value, **rate.model_dump()) for (axis, value), rate in rates]
 
 
 router = Router(tags=["rounds"])

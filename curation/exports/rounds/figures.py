@@ -12,7 +12,7 @@ from curation.runs.models import LIVE, RunState
 from curation.samples.blind import without_pending
 from curation.samples.models import SampleStatus
 from curation.scenarios.models import MACHINE_OUTCOMES
-from curation.scenarios.pages.measured import Measured
+from curation.scenarios.pages.measured import MeasuredOut
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
 from curation.web.text.figures import counted
 
@@ -85,8 +85,8 @@ class RoundFigures:
 
     round: Round
     progress: RoundProgress
-    rate: Measured
-    by_axis: dict[tuple[str, str], Measured]
+    rate: MeasuredOut
+    by_axis: dict[tuple[str, str], MeasuredOut]
     solved: int
     new: int
     rows: int
@@ -110,7 +110,7 @@ def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
             RoundFigures(
                 round=round_,
                 progress=progress_of(round_),
-                rate=Measured(**total),
+                rate=MeasuredOut(**total),
                 by_axis=_by_axis(rows),
                 solved=len(solved),
                 new=len(solved - before),
@@ -121,9 +121,7 @@ def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
     return found
 
 
-def _by_axis(rows: TrajectoryQuerySet) -> dict[tuple[str, str], Measured]:
+def _by_axis(rows: TrajectoryQuerySet) -> dict[tuple[str, str], MeasuredOut]:
     named = rows.values("scenario__axis_rows__axis", "scenario__axis_rows__value")
-    rates = named.annotate(tried=_TRIED, kept=_KEPT, lost=_LOST).values_list(
-        "scenario__axis_rows__axis", "scenario__axis_rows__value", "tried", "kept", "lost"
-    )
-    return {(axis, value): Measured(*counts) for axis, value, *counts in rates if axis is not None}
+    rates = named.annotate(tried=_TRIED, kept=_KEPT, lost=_LOST).exclude(scenario__axis_rows__axis=None)
+    return {(row["scenario__axis_rows__axis"], row["scenario__axis_rows__value"]): MeasuredOut(**row) for row in rates}

@@ -10,7 +10,7 @@ from curation.llm.models import Endpoint
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
 from curation.samples.blind import reviews_blind
-from curation.scenarios.pages.measured import Measured
+from curation.scenarios.pages.measured import MeasuredOut
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
 from curation.web.problems import Problem
@@ -88,7 +88,10 @@ def round_export(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return redirect("run-page", access.project.slug, run.pk)
 
 
-def _axis_lines(rounds: list[RoundFigures]) -> list[tuple[str, str, list[Measured]]]:
+def _axis_lines(rounds: list[RoundFigures]) -> list[tuple[str, str, list[MeasuredOut]]]:
     """Axis, value and its rate in every round; tasks come first."""
     keys = sorted({key for found in rounds for key in found.by_axis}, key=lambda key: (key[0] != "task", *key))
-    return [(axis, value, [found.by_axis.get((axis, value), Measured()) for found in rounds]) for axis, value in keys]
+    return [
+        (axis, value, [found.by_axis.get((axis, value), MeasuredOut(tried=0, kept=0)) for found in rounds])
+        for axis, value in keys
+    ]

@@ -15,7 +15,7 @@ from curation.llm.client.completion import Completion, Message
 from curation.scenarios.bundles.document import Bundle, parse_bundle
 from curation.scenarios.taxonomy.axes import Taxonomy
 from curation.web.problems import Invalid
-from judging.answers.facts import fenced_blocks
+from judging.messages import fenced_blocks
 
 # Keys that the teacher does not write.
 OWN_KEYS = ("axes", "authored_by", "seed")

@@ -25,7 +25,6 @@ from curation.scenarios.pages.schemas import (
     AxisOut,
     ClearAxesIn,
     ScenarioOut,
-    measured_out,
     scenario_out,
     scenario_row,
 )
@@ -65,9 +64,9 @@ def _entered(request: HttpRequest, scenario_id: str, scope: str = Scope.READ) ->
 def _respond(response: HttpResponse, access: Access, row: Scenario) -> Json:
     set_etag(response, row.version)
     copies = Scenario.objects.filter(project=row.project_id).copies_of([row])
-    operators = [{"model": model, **measured_out(found)} for model, found in measured_by_model(access, row).items()]
     report = GateReport.objects.newest_of([row]).get(row.pk)
-    return {**scenario_out(row, report, copies, measured_of(access, [row])), "operators": operators}
+    found = scenario_out(row, report, copies, measured_of(access, [row]))
+    return {**found, "operators": measured_by_model(access, row)}
 
 
 @router.get("/schemas/bundle.json", auth=None, response=dict[str, Any], summary="JSON Schema of a bundle")

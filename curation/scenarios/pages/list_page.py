@@ -10,7 +10,7 @@ from curation.projects.access import Access, opens, project_page
 from curation.projects.models import Scope
 from curation.scenarios.filters import ScenarioList
 from curation.scenarios.models import Scenario, ScenarioStatus
-from curation.scenarios.pages.measured import Measured, measured_of, refuse_measured, refuse_measured_query
+from curation.scenarios.pages.measured import MeasuredOut, measured_of, refuse_measured, refuse_measured_query
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.lists.pages import chips, page_urls, tabs
 from curation.web.problems import Problem
@@ -72,7 +72,7 @@ def scenario_list(request: HttpRequest, access: Access) -> HttpResponse:
     )
 
 
-def _row(row: Scenario, url: str, copies: int, measured: Measured) -> dict[str, object]:
+def _row(row: Scenario, url: str, copies: int, measured: MeasuredOut) -> dict[str, object]:
     axes = ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in row.axes.items())
     return {
         "scenario": row,

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.models import AxisClearance, Family, GateReport, Scenario
-from curation.scenarios.pages.measured import Measured
+from curation.scenarios.pages.measured import MeasuredOut, OperatorOut
 from curation.scenarios.taxonomy.axes import Axis
 from curation.web.schemas import Out, Strict
 
@@ -84,22 +84,6 @@ class ClearAxesIn(Strict):
     comment: str = Field(min_length=1, max_length=500, examples=["Its help names topics that only the fifo answers."])
 
 
-class MeasuredOut(Schema):
-    """Rollouts through the bundle as it is, without those that the machine ended."""
-
-    tried: int = Field(examples=[6])
-    kept: int = Field(examples=[2])
-    rate: float | None = Field(None, examples=[0.3333], description="Null if nobody tried.")
-    low: float = Field(examples=[0.0968], description="Of the 95 % Wilson interval.")
-    high: float = Field(examples=[0.7])
-    solved_by: str = Field(examples=["some"], description="everybody, nobody, some or untried")
-    lost: int = Field(0, description="Of a round: rollouts that the machine ended. With any, the rate is incomplete.")
-
-
-class OperatorOut(MeasuredOut):
-    model: str
-
-
 class ScenarioOut(Schema):
     """The bundle's keys and what became of it. Lists leave the texts out unless `full` is asked for."""
 
@@ -151,19 +135,6 @@ class AxisOut(Out):
         return [{"value": value, "about": about} for value, about in axis.values.items()]
 
 
-def measured_out(found: Measured) -> dict[str, object]:
-    rate, low, high = found.rate, found.interval.low, found.interval.high
-    return {
-        "tried": found.tried,
-        "kept": found.kept,
-        "rate": None if rate is None else round(rate, 4),
-        "low": round(low, 4),
-        "high": round(high, 4),
-        "solved_by": found.solved_by,
-        "lost": found.lost,
-    }
-
-
 # Columns of a scenario that are in a response as they are.
 _SAME = (
     *("name", "title", "family", "axes", "expected_terminal", "authored_by", "seed", "status", "reason"),
@@ -171,7 +142,7 @@ _SAME = (
 )
 
 
-def scenario_row(row: Scenario, copies: Mapping[int, int], measured: Mapping[int, Measured]) -> dict[str, object]:
+def scenario_row(row: Scenario, copies: Mapping[int, int], measured: Mapping[int, MeasuredOut]) -> dict[str, object]:
     """The slim shape. `copies`: `Scenario.objects.copies_of`; `measured`: `measured_of`."""
     gated = row.status in ("admitted", "held", "rejected", "dry_run")
     return {
@@ -180,13 +151,13 @@ def scenario_row(row: Scenario, copies: Mapping[int, int], measured: Mapping[int
         "gate": {"verdict": row.status, "reason": row.reason} if gated else None,
         "group": None if row.group is None else str(row.group),
         "copies": copies.get(row.pk, 0),
-        "measured": measured_out(measured[row.pk]),
+        "measured": measured[row.pk],
         "run": None if row.run_id is None else str(row.run_id),
     }
 
 
 def scenario_out(
-    row: Scenario, report: GateReport | None, copies: Mapping[int, int], measured: Mapping[int, Measured]
+    row: Scenario, report: GateReport | None, copies: Mapping[int, int], measured: Mapping[int, MeasuredOut]
 ) -> dict[str, object]:
     """The full shape. Needs `with_bundle()`; `report` is the newest on the bundle as it is."""
     return {

@@ -55,6 +55,7 @@ def test_what_the_machine_ended_and_other_bundles_do_not_count(client: Client, r
     }
     assert (shown["mixed"]["rate"], shown["mixed"]["low"], shown["mixed"]["high"]) == (0.5, 0.15, 0.85)
     assert (shown["new"]["rate"], shown["new"]["low"], shown["new"]["high"]) == (None, 0.0, 1.0)
+    assert {found["lost"] for found in shown.values()} == {0}
 
 
 def test_a_scenario_says_it_by_operator(client: Client, rows: dict[str, Scenario]) -> None:
