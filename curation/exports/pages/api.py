@@ -8,7 +8,7 @@ from curation.exports.files.download import KINDS, download_of, respond
 from curation.exports.hygiene.contamination import ContaminatedSampleOut
 from curation.exports.kinds import recipe_to_export
 from curation.exports.models import ContaminatedSample, Export, SavedRecipe
-from curation.exports.pages.compare import ExportComparison, compare
+from curation.exports.pages.compare import ExportsComparisonOut, compare
 from curation.exports.pages.hygiene import (
     ContaminatedSampleList,
     DuplicateList,
@@ -24,7 +24,6 @@ from curation.exports.pages.schemas import (
     ExportOut,
     ExportPatch,
     ExportPreviewOut,
-    ExportsComparisonOut,
     RecipeIn,
     RecipeOut,
     preview_out,
@@ -164,7 +163,7 @@ def download_file(request: HttpRequest, export_id: str, name: str) -> HttpRespon
 
 
 @router.get("/exports/{before}/diff/{after}", response=ExportsComparisonOut, summary="Compare two exports")
-def diff_exports(request: HttpRequest, before: str, after: str) -> ExportComparison:
+def diff_exports(request: HttpRequest, before: str, after: str) -> ExportsComparisonOut:
     """Rows that `after` adds, removes, changes or moves to another split."""
     access, first = opened(request, before)
     second = find(Export.objects.of(access.project), after, "export")

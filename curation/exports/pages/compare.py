@@ -4,9 +4,7 @@ The lists of frozen and of excluded samples are read side by side, line by line.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
@@ -22,7 +20,7 @@ from curation.exports.rows.skip_reasons import SkipReason
 from curation.samples.models import Sample, SampleStatus
 from curation.web.ids import IdList
 from curation.web.problems import Conflict
-from curation.web.schemas import out
+from curation.web.schemas import Out, out
 
 SHOWN = 200
 _AT_ONCE = 1_000
@@ -79,30 +77,26 @@ class ChangedRowOut:
         return reason_sentence(self.reason)
 
 
-@dataclass(slots=True)
-class ExportComparison:
-    """Counts of rows, by change and reason too, and the first `SHOWN` that differ. `moved` rows are the same in another
-    split. `since` is the earlier export."""
+class ExportsComparisonOut(Out):
+    """Counts of rows by how they differ from an earlier export to a later one or to today's data, and the first 200
+    that do. If a preview is not `exact`, of the samples that it checked."""
 
-    since: Export
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-    moved: int = 0
-    same: int = 0
-    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    rows: list[ChangedRowOut] = field(default_factory=list)
-
-    @property
-    def by_reason(self) -> dict[str, dict[str, int]]:
-        found: dict[str, dict[str, int]] = {}
-        for (change, reason), count in sorted(self.reasons.items()):
-            found.setdefault(change, {})[reason] = count
-        return found
+    since: str = Field(examples=["12"], description="The earlier export.")
+    added: int = Field(examples=[12])
+    removed: int = Field(examples=[1])
+    changed: int = Field(examples=[3])
+    moved: int = Field(examples=[0])
+    same: int = Field(examples=[204])
+    reasons: dict[str, dict[str, int]] = Field(examples=[{"added": {"not_matched": 12}, "removed": {"rejected": 1}}])
+    rows: list[ChangedRowOut]
 
     def reason_lines(self) -> list[tuple[str, str, int]]:
         """Return change, sentence and rows of each reason."""
-        return [(change, reason_sentence(code), count) for (change, code), count in sorted(self.reasons.items())]
+        return [
+            (change, reason_sentence(code), count)
+            for change, codes in self.reasons.items()
+            for code, count in codes.items()
+        ]
 
 
 class ComparedSample(NamedTuple):
@@ -122,15 +116,15 @@ def reason_sentence(code: str) -> str:
     return str((SkipReason(code) if code in SkipReason.values else ChangeReason(code)).label)
 
 
-def compare(*, before: Export, after: Export) -> ExportComparison:
+def compare(*, before: Export, after: Export) -> ExportsComparisonOut:
     """Return how `after` differs from `before`. Raises `Conflict` if one of them is not written yet."""
-    return _compare(ExportComparison(before), _samples(before), _samples(after), now=False)
+    return _compare(before, _samples(before), _samples(after), now=False)
 
 
-def compare_with_now(*, before: Export, now: Iterable[ComparedSample], until: float) -> ExportComparison:
+def compare_with_now(*, before: Export, now: Iterable[ComparedSample], until: float) -> ExportsComparisonOut:
     """Return how the samples `now` differ from those of `before`, up to the sample `until`."""
     old = (sample for sample in _samples(before) if sample.number <= until)
-    return _compare(ExportComparison(before), old, iter(now), now=True)
+    return _compare(before, old, iter(now), now=True)
 
 
 def compared(entry: Mapping[str, Any], skipped: Mapping[str, str]) -> ComparedSample:
@@ -139,8 +133,11 @@ def compared(entry: Mapping[str, Any], skipped: Mapping[str, str]) -> ComparedSa
 
 
 def _compare(
-    found: ExportComparison, old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool
-) -> ExportComparison:
+    before: Export, old: Iterator[ComparedSample], new: Iterator[ComparedSample], *, now: bool
+) -> ExportsComparisonOut:
+    found = ExportsComparisonOut(
+        since=str(before.pk), added=0, removed=0, changed=0, moved=0, same=0, reasons={}, rows=[]
+    )
     pending: list[tuple[ComparedSample, ComparedSample]] = []
     left, right = next(old, _END), next(new, _END)
     while left != _END or right != _END:
@@ -154,6 +151,7 @@ def _compare(
         left = next(old, _END) if here_before else left
         right = next(new, _END) if here_after else right
     _add_changes(found, pending, now=now)
+    found.reasons = {change: dict(sorted(codes.items())) for change, codes in sorted(found.reasons.items())}
     return found
 
 
@@ -183,7 +181,9 @@ def _key(row: dict[str, Any]) -> RowKey:
     return RowKey(row["format"], row["source"], pair, turn, "rejected" in row, against)
 
 
-def _add_changes(found: ExportComparison, sides: Sequence[tuple[ComparedSample, ComparedSample]], *, now: bool) -> None:
+def _add_changes(
+    found: ExportsComparisonOut, sides: Sequence[tuple[ComparedSample, ComparedSample]], *, now: bool
+) -> None:
     gone = _gone([int(old.number) for old, new in sides if old.rows and not new.entry]) if now else {}
     for old, new in sides:
         for key in sorted(old.rows.keys() | new.rows.keys()):
@@ -193,7 +193,8 @@ def _add_changes(found: ExportComparison, sides: Sequence[tuple[ComparedSample, 
                 continue
             reason = _reason(change, key.format, old, new, gone)
             setattr(found, change, getattr(found, change) + 1)
-            found.reasons[change, reason] += 1
+            of_change = found.reasons.setdefault(change, {})
+            of_change[reason] = of_change.get(reason, 0) + 1
             if len(found.rows) < SHOWN:
                 row = ChangedRowOut(str(int(old.number)), key.format, key.source, key.pair, change, reason)
                 found.rows.append(row)

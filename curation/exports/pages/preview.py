@@ -16,7 +16,7 @@ from curation.exports.formats.parts import parts_of
 from curation.exports.hygiene.contamination import ContaminatedSampleOut, HeldOutSets
 from curation.exports.hygiene.plan import ExportPlan, make_plan
 from curation.exports.models import Export
-from curation.exports.pages.compare import ComparedSample, ExportComparison, compare_with_now, compared
+from curation.exports.pages.compare import ComparedSample, ExportsComparisonOut, compare_with_now, compared
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText, open_trial, template_of
 from curation.exports.rows.consistency import Consistency
@@ -84,7 +84,7 @@ class ExportPreview:
     examples: dict[str, list[str]]
     sample_rows: list[RenderedRowOut]
     contaminated: list[ContaminatedSampleOut]
-    changes: ExportComparison | None
+    changes: ExportsComparisonOut | None
 
 
 def last_export(project: Project, recipe: Recipe, name: str = "") -> Export | None:

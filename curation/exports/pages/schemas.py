@@ -5,7 +5,7 @@ from ninja import Schema
 from pydantic import Field, model_validator
 
 from curation.exports.hygiene.contamination import ContaminatedSampleOut
-from curation.exports.pages.compare import ChangedRowOut
+from curation.exports.pages.compare import ExportsComparisonOut
 from curation.exports.pages.preview import ExportPreview, RenderedRowOut
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut
@@ -124,22 +124,6 @@ class TokensOut(Schema):
 
     edges: list[int]
     rows: list[int]
-
-
-class ExportsComparisonOut(Out):
-    """Counts of rows by how they differ from an earlier export to a later one or to today's data, and the first 200
-    that do. If a preview is not `exact`, of the samples that it checked."""
-
-    since: Id = Field(examples=["12"], description="The earlier export.")
-    added: int = Field(examples=[12])
-    removed: int = Field(examples=[1])
-    changed: int = Field(examples=[3])
-    moved: int = Field(examples=[0])
-    same: int = Field(examples=[204])
-    reasons: dict[str, dict[str, int]] = Field(
-        validation_alias="by_reason", examples=[{"added": {"not_matched": 12}, "removed": {"rejected": 1}}]
-    )
-    rows: list[ChangedRowOut]
 
 
 class HeldOutOut(Schema):

@@ -26,7 +26,7 @@ def changes(project: Project, since: Export, **recipe: Any) -> dict[int, tuple[s
     found = preview(project=project, recipe=Recipe.model_validate(given), since=since).changes
     assert found is not None
     counted = {name: getattr(found, name) for name in ("added", "removed", "changed", "moved")}
-    assert sum(counted.values()) == len(found.rows) == sum(found.reasons.values())
+    assert sum(counted.values()) == len(found.rows) == sum(rows for _, _, rows in found.reason_lines())
     return {int(row.sample): (row.change, row.reason) for row in found.rows}
 
 
