@@ -6,8 +6,8 @@ from curation.duels.models import Duel, DuelQuerySet
 from curation.duels.pages.filters import DuelList, VerdictList
 from curation.duels.pages.pages import duel_of_run
 from curation.duels.pages.queries import look_at_duel, shown_to
-from curation.duels.pages.schemas import DuelOut, PanelOut, PromptsIn, VerdictPage, duel_out
-from curation.duels.score.panels import PanelUse, panels_of
+from curation.duels.pages.schemas import DuelOut, PromptsIn, VerdictPage, duel_out
+from curation.duels.score.panels import PanelOut, panels_of
 from curation.duels.verdict.markdown import markdown
 from curation.duels.verdict.report import REPORTED_KINDS, report_of
 from curation.projects.access import enter, principal_of
@@ -43,7 +43,7 @@ def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -
 
 
 @router.get("/projects/{slug}/panels", response=list[PanelOut], summary="Panels that scored duels, the oldest first")
-def list_panels(request: HttpRequest, slug: str) -> list[PanelUse]:
+def list_panels(request: HttpRequest, slug: str) -> list[PanelOut]:
     """`PATCH /projects/{slug}` with `settings.panel.counting` lets another panel's scores count;
     `POST /projects/{slug}/settings/preview` shows before what would move."""
     return panels_of(enter(request, slug, Scope.READ).project)

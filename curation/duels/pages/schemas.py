@@ -101,29 +101,6 @@ class VerdictPage(Page[VerdictRowOut]):
     pass
 
 
-class PanelJudgeOut(Schema):
-    name: str = Field(examples=["judge-a"])
-    fingerprint: str = Field(
-        examples=["9c1185a5c5e9fc54"],
-        description="Of its model, address, instructions and parameters; empty if not known.",
-    )
-
-
-class PanelOut(Out):
-    """The rules of scores. Two scores can be compared if they have the same panel."""
-
-    id: str = Field(validation_alias="row.digest", examples=["3f9a1c0b77de"])
-    judges: list[PanelJudgeOut] = Field(validation_alias="row.judges")
-    orders: list[str] = Field(validation_alias="row.orders", examples=[["king_first", "challenger_first"]])
-    min_judges: int = Field(validation_alias="row.min_judges", examples=[3])
-    weights: dict[str, float] | None = Field(
-        validation_alias="row.weights", examples=[None], description="Null: all dimensions weigh the same."
-    )
-    duels: int = Field(examples=[500], description="How many duels it scored.")
-    runs: list[Id] = Field(examples=[["12"]])
-    counts: bool = Field(description="Whether samples have its scores; `panel.counting` of the settings names it.")
-
-
 class RunScoreOut(Schema):
     """The score that one run gave a duel; it never changes. `bucket` is by the thresholds of the run."""
 

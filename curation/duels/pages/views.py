@@ -40,7 +40,7 @@ def duel_list(request: HttpRequest, access: Access) -> HttpResponse:
 def panel_list(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "panels": [
-            (use, orjson.dumps({"panel": {"counting": use.row.digest}}).decode()) for use in panels_of(access.project)
+            (panel, orjson.dumps({"panel": {"counting": panel.id}}).decode()) for panel in panels_of(access.project)
         ],
         "may_change": access.may(Scope.ADMIN),
         "api_path": f"/api/v1/projects/{access.project.slug}/panels",

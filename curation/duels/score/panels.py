@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import orjson
 from django.db.models import Count
+from ninja import Schema
+from pydantic import Field
 
 from curation.duels.score.models import Score, ScorePanel
 from curation.projects.models import Project
 from curation.projects.settings.document import ProjectSettings
 from curation.runs.calls.targets import run_instructions
 from curation.runs.models import Run
+from curation.web.schemas import Out
 from judging.panel.rubric import names_of, read_rubric
 
 DIGEST_CHARACTERS = 12
@@ -87,24 +90,46 @@ def panel_rows(project_id: int, wanted: Iterable[PanelRules]) -> dict[PanelRules
     return {found: saved[digest] for digest, found in by_digest.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class PanelUse:
-    row: ScorePanel
-    duels: int
-    runs: tuple[int, ...]
-    counts: bool
+class PanelJudgeOut(Schema):
+    name: str = Field(examples=["judge-a"])
+    fingerprint: str = Field(
+        examples=["9c1185a5c5e9fc54"],
+        description="Of its model, address, instructions and parameters; empty if not known.",
+    )
 
 
-def panels_of(project: Project) -> list[PanelUse]:
+class PanelOut(Out):
+    """The rules of scores. Two scores can be compared if they have the same panel."""
+
+    id: str = Field(examples=["3f9a1c0b77de"])
+    judges: list[PanelJudgeOut]
+    orders: list[str] = Field(examples=[["king_first", "challenger_first"]])
+    min_judges: int = Field(examples=[3])
+    weights: dict[str, float] | None = Field(examples=[None], description="Null: all dimensions weigh the same.")
+    duels: int = Field(examples=[500], description="How many duels it scored.")
+    runs: list[str] = Field(examples=[["12"]])
+    counts: bool = Field(description="Whether samples have its scores; `panel.counting` of the settings names it.")
+
+
+def panels_of(project: Project) -> list[PanelOut]:
     """Return the project's panels, the oldest first."""
     counting = counting_panel(project)
     rows = ScorePanel.objects.filter(project=project).order_by("id")
-    runs: dict[int, list[int]] = {}
+    runs: dict[int, list[str]] = {}
     scores = Score.objects.filter(panel__project=project, run__isnull=False).order_by("run_id")
     for panel_id, run_id in scores.values_list("panel_id", "run_id").distinct():
-        runs.setdefault(panel_id, []).append(run_id)
+        runs.setdefault(panel_id, []).append(str(run_id))
     return [
-        PanelUse(row, row.duels, tuple(runs.get(row.pk, ())), counting is not None and row.pk == counting.pk)
+        PanelOut(
+            id=row.digest,
+            judges=row.judges,
+            orders=row.orders,
+            min_judges=row.min_judges,
+            weights=row.weights,
+            duels=row.duels,
+            runs=runs.get(row.pk, []),
+            counts=counting is not None and row.pk == counting.pk,
+        )
         for row in rows.annotate(duels=Count("scores__duel", distinct=True))
     ]
 
