@@ -133,5 +133,5 @@ def _as_json(change: MetricChange) -> Json:
         "high": round(change.change.interval.high, 4) + 0.0,
         "p": change.change.p,
         "p_equivalence": change.change.equivalence,
-        "margin": change.margin.words,
+        "margin": change.margin_words,
     }

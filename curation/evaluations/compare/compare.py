@@ -19,20 +19,13 @@ MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Margin:
-    """A difference below `size`, in a metric's own unit, is none that matters; `words` name it."""
-
-    size: float
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
 class MetricChange:
     """`before` and `after` are means in the metric's unit. `test` is None unless the metric is a rate.
 
     `corrected` is the p of the sign-flip test, and `equivalence` that of two one-sided tests against `margin`, each
     corrected for the number of `comparisons`. They alone decide the verdict; `incomplete`, with results that are
-    missing, has none.
+    missing, has none. A difference below `margin` is none that matters: a share of a metric from 0 to 1 itself, of
+    others their earlier mean.
     """
 
     metric: Metric
@@ -42,7 +35,7 @@ class MetricChange:
     test: McNemar | None
     corrected: float
     equivalence: float
-    margin: Margin
+    margin: float
     comparisons: int = 1
     incomplete: bool = False
 
@@ -51,12 +44,21 @@ class MetricChange:
         return self.metric.name
 
     @property
+    def margin_words(self) -> str:
+        return f"{100 * self.margin:g} {'points' if self.metric.unit is SHARE else '% of the earlier mean'}"
+
+    @property
+    def margin_size(self) -> float:
+        """The margin in the metric's own unit."""
+        return self.margin if self.metric.unit is SHARE else self.margin * abs(self.before)
+
+    @property
     def said(self) -> PairedVerdict:
         return PairedVerdict.at(self.corrected, self.equivalence)
 
     @property
     def verdict(self) -> str:
-        return INCOMPLETE if self.incomplete else self.said.within(self.margin.words)
+        return INCOMPLETE if self.incomplete else self.said.within(self.margin_words)
 
     @property
     def is_known(self) -> bool:
@@ -73,7 +75,7 @@ class MetricChange:
             return "" if excludes else "The interval includes 0; the test decides."
         if self.change.said != self.said:
             among = counted(self.comparisons, "comparison")
-            return f"Alone it would be {self.change.said.within(self.margin.words)}; among {among} it may be chance."
+            return f"Alone it would be {self.change.said.within(self.margin_words)}; among {among} it may be chance."
         return "The interval excludes 0; the test does not confirm it." if excludes else ""
 
     @property
@@ -180,13 +182,13 @@ def changes(pairs: Sequence[ComparedPair], metrics: Sequence[Metric], *, margin:
             continue
         test = mcnemar([value > 0 for value in old], [value > 0 for value in new]) if metric.rate else None
         mean = sum(old) / len(old)
-        within = _margin(metric, margin, mean)
-        largest = 1.0 if metric.unit is SHARE else 0.0
-        change = difference(old, new, tasks, margin=within.size, largest=largest, resamples=resamples)
+        of_share = metric.unit is SHARE
+        size, largest = (margin, 1.0) if of_share else (margin * abs(mean), 0.0)
+        change = difference(old, new, tasks, margin=size, largest=largest, resamples=resamples)
         if any(pair.failed for pair in pairs):
             change = replace(change, equivalence=1.0)
         after = sum(new) / len(new)
-        found.append(MetricChange(metric, mean, after, change, test, change.p, change.equivalence, within))
+        found.append(MetricChange(metric, mean, after, change, test, change.p, change.equivalence, margin))
     return tuple(found)
 
 
@@ -197,9 +199,3 @@ def correct(family: Sequence[MetricChange]) -> list[MetricChange]:
         replace(change, corrected=p, equivalence=same, comparisons=len(family))
         for change, p, same in zip(family, ps, equal, strict=True)
     ]
-
-
-def _margin(metric: Metric, share: float, mean: float) -> Margin:
-    if metric.unit is SHARE:
-        return Margin(share, f"{100 * share:g} points")
-    return Margin(share * abs(mean), f"{100 * share:g} % of the earlier mean")

@@ -124,7 +124,7 @@ def _metric(change: MetricChange) -> Json:
         "p_tasks": round(change.change.p, 6),
         "p_corrected": round(change.corrected, 6),
         "p_equivalence": round(change.equivalence, 6),
-        "margin": change.margin.size,
+        "margin": change.margin_size,
         "tasks_missing": change.tasks_missing,
         "note": change.note,
     }

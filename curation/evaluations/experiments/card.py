@@ -1,6 +1,8 @@
 """The contents of a card: the expected changes, ticked off by the comparison of the base with the trained model."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from pydantic import Field
 
 from curation.evaluations.compare.compare import MetricChange, changes, correct
 from curation.evaluations.compare.pairs import paired
@@ -8,25 +10,23 @@ from curation.evaluations.metrics import SCALES
 from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import Experiment
 from curation.web.problems import Invalid
+from curation.web.schemas import Out
 
 METRICS = {metric.name: metric for scale in SCALES.values() for metric in scale.metrics}
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """`reached` is None until both models were evaluated on common rows with this metric, and none of these is
-    missing."""
+class ExpectationOut(Out):
+    """`reached` and the comparison are null until both models were evaluated on common rows."""
 
     metric: str
     expected: float
-    change: MetricChange | None
-
-    @property
-    def reached(self) -> bool | None:
-        if self.change is None or self.change.incomplete:
-            return None
-        delta = round(self.change.change.delta, 6)
-        return delta >= self.expected if self.expected >= 0 else delta <= self.expected
+    reached: bool | None
+    delta: float | None = None
+    low: float | None = None
+    high: float | None = None
+    said: str | None = None
+    # As the page shows the change.
+    observed: str = Field(exclude=True)
 
     @property
     def word(self) -> str:
@@ -44,15 +44,8 @@ class Expectation:
     def wanted(self) -> str:
         return METRICS[self.metric].unit.change(self.expected)
 
-    @property
-    def observed(self) -> str:
-        if self.change is None:
-            return ""
-        delta = self.change.metric.unit.change(self.change.change.delta)
-        return f"{delta} ({self.change.interval}), {self.change.verdict}"
 
-
-def expectations(experiment: Experiment) -> tuple[tuple[Expectation, ...], str]:
+def expectations(experiment: Experiment) -> tuple[list[ExpectationOut], str]:
     """Return the expectations, and why none of them can be checked, or an empty text. Needs the models with their
     evaluations."""
     found: dict[str, MetricChange] = {}
@@ -73,4 +66,26 @@ def expectations(experiment: Experiment) -> tuple[tuple[Expectation, ...], str]:
             found = {change.name: replace(change, incomplete=incomplete) for change in corrected}
     # In the order of the metrics: PostgreSQL keeps no order of keys.
     listed = [name for name in METRICS if name in experiment.expected]
-    return tuple(Expectation(name, experiment.expected[name], found.get(name)) for name in listed), problem
+    return [_expectation(name, experiment.expected[name], found.get(name)) for name in listed], problem
+
+
+def _expectation(metric: str, expected: float, change: MetricChange | None) -> ExpectationOut:
+    """None of the rows may be missing where an expectation is reached."""
+    if change is None:
+        return ExpectationOut(metric=metric, expected=expected, reached=None, observed="")
+    found = change.change
+    delta = round(found.delta, 6)
+    return ExpectationOut(
+        metric=metric,
+        expected=expected,
+        reached=None if change.incomplete else delta >= expected if expected >= 0 else delta <= expected,
+        delta=_rounded(found.delta),
+        low=_rounded(found.interval.low),
+        high=_rounded(found.interval.high),
+        said=change.verdict,
+        observed=f"{change.metric.unit.change(found.delta)} ({change.interval}), {change.verdict}",
+    )
+
+
+def _rounded(share: float) -> float:
+    return round(share, 4) + 0.0

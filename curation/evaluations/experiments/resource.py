@@ -9,10 +9,10 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 
 from curation.evaluations.compare.pairs import model_of
-from curation.evaluations.experiments.card import METRICS, expectations
+from curation.evaluations.experiments.card import METRICS, ExpectationOut, expectations
 from curation.evaluations.models import EvaluatedModel, Evaluation, Experiment
 from curation.evaluations.splits.forms import NONE
 from curation.exports.models import Export, export_choices
@@ -47,7 +47,6 @@ def _model_ref(given: object) -> object:
 
 
 Ref = Annotated[ModelRef | None, BeforeValidator(_model_ref)]
-Rounded = Annotated[float, AfterValidator(lambda share: round(share, 4) + 0.0)]
 
 
 class ExperimentIn(Strict):
@@ -73,18 +72,6 @@ class ExperimentIn(Strict):
         examples=[{"exact": 0.34}],
         description="Changes by metric, shares for rates: 0.34 is 34 points. On the page, a line is exact = 0.34.",
     )
-
-
-class ExpectationOut(Out):
-    """`reached` and the comparison are null until both models were evaluated on common rows."""
-
-    metric: str
-    expected: float
-    reached: bool | None
-    delta: Rounded | None = Field(None, validation_alias="change.change.delta")
-    low: Rounded | None = Field(None, validation_alias="change.change.interval.low")
-    high: Rounded | None = Field(None, validation_alias="change.change.interval.high")
-    said: str | None = Field(None, validation_alias="change.verdict")
 
 
 class ExperimentOut(ExperimentIn, Out):
@@ -129,8 +116,7 @@ router = experiments.router()
 
 def _checked(row: Experiment) -> ExperimentOut:
     found, problem = expectations(row)
-    update = {"expectations": [ExpectationOut.model_validate(one) for one in found], "problem": problem or None}
-    return ExperimentOut.model_validate(row).model_copy(update=update)
+    return ExperimentOut.model_validate(row).model_copy(update={"expectations": found, "problem": problem or None})
 
 
 def _check(expected: Mapping[str, float]) -> None:
