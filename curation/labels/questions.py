@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 from django import forms
@@ -66,17 +65,6 @@ QuestionChange = optional(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """`values` are the samples with each choice, `samples` those with any answer. `answered` says whether there is any
-    label, on pending samples too."""
-
-    question: Question
-    values: list[tuple[str, int]]
-    samples: int
-    answered: bool
-
-
 class QuestionOut(QuestionIn, Out):
     id: Id = Field(examples=["3"])
     archived: bool = Field(examples=[False])
@@ -87,11 +75,13 @@ class QuestionOut(QuestionIn, Out):
         description="Decided samples by choice; the filter `label=name=choice` lists them.",
     )
 
-    @staticmethod
-    def of(row: Counted) -> "QuestionOut":
-        found = QuestionIn.model_validate(row.question).model_dump()
-        found |= {"id": row.question, "archived": row.question.archived_at is not None}
-        return QuestionOut(**found, answered=row.answered, samples=row.samples, counts=dict(row.values))
+    @property
+    def kind_label(self) -> str:
+        return str(QuestionKind(self.kind).label)
+
+    @property
+    def about_label(self) -> str:
+        return str(SampleKind(self.about).label)
 
 
 class Questions(Resource[Question]):
@@ -108,8 +98,8 @@ class Questions(Resource[Question]):
         return Question.objects.filter(project=access.project)
 
     def shown(self, access: Access, rows: Sequence[Question]) -> list[QuestionOut]:
-        wanted = {row.pk for row in rows}
-        return [QuestionOut.of(row) for row in counted_questions(access.project) if row.question.pk in wanted]
+        wanted = {str(row.pk) for row in rows}
+        return [row for row in counted_questions(access.project) if row.id in wanted]
 
     def subject(self, row: Question) -> str:
         return row.name
@@ -176,7 +166,7 @@ router = questions.router()
 def list_questions(request: HttpRequest, slug: str) -> dict[str, object]:
     """At most a few dozen, on one page. `POST /samples/{id}/labels` answers them."""
     access = enter(request, slug, Scope.READ)
-    return {"data": [QuestionOut.of(row) for row in counted_questions(access.project)]}
+    return {"data": counted_questions(access.project)}
 
 
 def _is_answered(question: Question) -> bool:
@@ -283,12 +273,12 @@ def question_change(request: HttpRequest, access: Access, pk: str) -> HttpRespon
     return redirect("question-list", access.project.slug)
 
 
-def _links(samples: str, row: Counted) -> list[tuple[str, int, str]]:
+def _links(samples: str, row: QuestionOut) -> list[tuple[str, int, str]]:
     """Each choice with its count and the list of its samples; of a text any answer."""
-    values = row.values or [("*", row.samples)]
+    values = row.counts or {"*": row.samples}
     return [
-        ("any answer" if value == "*" else value, count, f"{samples}?{_query(row.question.name, value)}")
-        for value, count in values
+        ("any answer" if value == "*" else value, count, f"{samples}?{_query(row.name, value)}")
+        for value, count in values.items()
     ]
 
 
@@ -296,7 +286,7 @@ def _query(name: str, value: str) -> str:
     return url_query([("label", f"{name}={value}".replace(",", "\\,"))])
 
 
-def counted_questions(project: Project) -> list[Counted]:
+def counted_questions(project: Project) -> list[QuestionOut]:
     """The project's questions, those in use first. The filter `label=name=value` lists the samples behind a count."""
     questions = Question.objects.filter(project=project)
     found = sorted(questions, key=lambda question: (question.archived_at is not None, question.pk))
@@ -311,13 +301,15 @@ def counted_questions(project: Project) -> list[Counted]:
     samples = dict(current.values_list("question_id").annotate(Count("sample", distinct=True)))
     answered = set(labels.values_list("question_id", flat=True).distinct())
     return [
-        Counted(
-            question,
-            [(str(choice), chosen[question.pk].get(str(choice), 0)) for choice in question.choices]
+        QuestionOut(
+            **QuestionIn.model_validate(question).model_dump(),
+            id=str(question.pk),
+            archived=question.archived_at is not None,
+            answered=question.pk in answered,
+            samples=samples.get(question.pk, 0),
+            counts={str(choice): chosen[question.pk].get(str(choice), 0) for choice in question.choices}
             if question.kind != QuestionKind.TEXT
-            else [],
-            samples.get(question.pk, 0),
-            question.pk in answered,
+            else {},
         )
         for question in found
     ]

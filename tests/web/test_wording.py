@@ -47,7 +47,7 @@ from tests.factories import (
 
 ROOT = Path(__file__).resolve().parents[2]
 # The kind of samples that a question is about; a rate with a decimal.
-ALLOWED = re.compile(r"get_about_display|floatformat:1")
+ALLOWED = re.compile(r"about_label|floatformat:1")
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 SOURCES = [*TEMPLATES, *sorted((ROOT / "curation").rglob("*.py"))]
 NOUN = re.compile(r"""counted(?::"|\([^"']+, ["'])([a-z -]+)["']""")
