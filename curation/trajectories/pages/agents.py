@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import replace
 from typing import ClassVar
 
 from django.db.models import Avg, Case, Count, F, Q, Value, When
@@ -16,7 +15,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import without_pending
 from curation.trajectories.filters import TrajectoryFilter
 from curation.trajectories.models import KEPT, Outcome, TrajectoryQuerySet, meant_by
-from curation.web.schemas import Money, Out, answer, out
+from curation.web.schemas import Dollars, answer, out
 from curation.web.text.markup import with_signs
 from judging.statistics.paired import MeanDifference, PairedVerdict, difference
 from judging.statistics.paired_tests import holm
@@ -50,30 +49,44 @@ class AgainstOut:
     verdict: str = Field(examples=["not known"], description="Corrected for all comparisons of the board (Holm).")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentEntry:
-    """An agent with a model on a set of tasks: scenarios, the server of episodes, or the file or dataset of a job.
+@out
+class PassOut:
+    """A share with its 95 % interval, whose clusters are the tasks."""
 
-    `tasks` are those with attempts, by name; `missing` is the number of others that entries of the set have attempts
-    at. Errors of the machine and unknown outcomes are none. `cost` and `tokens` are means of known ones.
-    """
+    k: int = Field(examples=[5])
+    value: float = Field(examples=[0.5])
+    low: float = Field(examples=[0.15])
+    high: float = Field(examples=[0.85])
+    tasks: int = Field(examples=[20])
+    left_out: int = Field(examples=[0], description="Tasks with fewer than `k` attempts.")
 
-    task_set: str
-    agent: str
-    model: str
-    tasks: Mapping[str, Attempts]
-    attempts: int
-    errors: int
-    tokens: float | None
-    cost: Decimal | None
-    pass_at_1: Pass | None
-    pass_at_k: Pass | None
-    pass_hat_k: Pass | None
-    missing: int = 0
-    against: AgainstOut | None = None
+
+@out
+class AgentOut:
+    """An agent with a model on a set of tasks. Errors of the machine and unknown outcomes are no attempts."""
+
+    task_set: str = Field(examples=["terminal-bench@2.0"])
+    agent: str = Field(examples=["terminus-2"])
+    model: str = Field(examples=["small"])
+    tasks: int = Field(examples=[20])
+    attempts: int = Field(examples=[80])
+    errors: int = Field(examples=[1])
+    tokens: float | None = Field(examples=[41_000.0], description="Mean of the trajectories whose tokens are known.")
+    cost: Dollars | None = Field(
+        examples=["0.21"], description="Mean of the trajectories whose cost is known, in dollars."
+    )
+    pass_at_1: PassOut | None = Field()
+    pass_at_k: PassOut | None = Field(description="One of `k` attempts is solved; null without `k` attempts at a task.")
+    pass_hat_k: PassOut | None = Field(description="All of `k` attempts are solved.")
+    # The tasks by name.
+    tried: dict[str, Attempts] = Field(exclude=True)
+    tasks_missing: int = Field(examples=[0], description="Tasks that only others of the set have attempts at.")
+    against_first: AgainstOut | None = Field(
+        default=None, description="Null for the first of a set, and without common tasks."
+    )
 
     @property
-    def shares(self) -> tuple[Pass | None, ...]:
+    def shares(self) -> tuple[PassOut | None, ...]:
         return self.pass_at_1, self.pass_at_k, self.pass_hat_k
 
     @property
@@ -81,27 +94,27 @@ class AgentEntry:
         return self.pass_at_1.value if self.pass_at_1 else -1.0
 
 
-def leaderboard(access: Access, params: AgentBoard) -> list[AgentEntry]:
+def leaderboard(access: Access, params: AgentBoard) -> list[AgentOut]:
     """Return the entries by their set of tasks, in each the best first, compared with the best."""
     rows = without_pending(access, params.apply(access.project), "sample")
     entries = sorted(_entries(rows, params.k), key=lambda one: (one.task_set, -one.rate, one.agent, one.model))
     every: dict[str, set[str]] = defaultdict(set)
     for entry in entries:
-        every[entry.task_set] |= entry.tasks.keys()
-    known = [replace(entry, missing=len(every[entry.task_set]) - len(entry.tasks)) for entry in entries[:MOST]]
+        every[entry.task_set] |= entry.tried.keys()
+    known = [replace(entry, tasks_missing=len(every[entry.task_set]) - entry.tasks) for entry in entries[:MOST]]
     return _compared(known, access.project.settings.evaluation.equivalent_within)
 
 
-def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[AgentEntry]]]:
+def board_page(access: Access, params: AgentBoard) -> list[tuple[str, list[AgentOut]]]:
     """Return the entries of each set of tasks, with names that a page can show."""
-    shown: dict[str, list[AgentEntry]] = {}
+    shown: dict[str, list[AgentOut]] = {}
     for entry in leaderboard(access, params):
         named = replace(entry, agent=with_signs(entry.agent), model=with_signs(entry.model))
         shown.setdefault(with_signs(entry.task_set), []).append(named)
     return list(shown.items())
 
 
-def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentEntry]:
+def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentOut]:
     own = Q(scenario__isnull=False)
     labelled = rows.order_by().annotate(
         by=Case(When(own, then=Value(OWN_AGENT)), default=F("agent")),
@@ -119,19 +132,27 @@ def _entries(rows: TrajectoryQuerySet, k: int) -> Iterator[AgentEntry]:
         every = [found for of_task in outcomes.values() for found in of_task.items()]
         tried = {name: task for name, of_task in outcomes.items() if (task := attempts_of(of_task)).attempts}
         tasks = list(tried.values())
-        yield AgentEntry(
+        yield AgentOut(
             task_set=row["of"],
             agent=row["by"],
             model=row["model"],
-            tasks=tried,
+            tasks=len(tried),
+            tried=tried,
+            tasks_missing=0,
             attempts=sum(task.attempts for task in tasks),
             errors=sum(number for outcome, number in every if outcome in _ERRORS),
             tokens=row["mean_tokens"],
             cost=row["mean_cost"],
-            pass_at_1=mean_pass_at(tasks, 1),
-            pass_at_k=mean_pass_at(tasks, k),
-            pass_hat_k=mean_pass_hat(tasks, k),
+            pass_at_1=_share(mean_pass_at(tasks, 1)),
+            pass_at_k=_share(mean_pass_at(tasks, k)),
+            pass_hat_k=_share(mean_pass_hat(tasks, k)),
         )
+
+
+def _share(found: Pass | None) -> PassOut | None:
+    if found is None:
+        return None
+    return PassOut(found.k, found.value, found.interval.low, found.interval.high, found.tasks, found.left_out)
 
 
 def attempts_of(counts: Mapping[str, int]) -> Attempts:
@@ -140,9 +161,9 @@ def attempts_of(counts: Mapping[str, int]) -> Attempts:
     return Attempts(solved, solved + sum(counts.get(outcome, 0) for outcome in _FAILED))
 
 
-def _compared(entries: Sequence[AgentEntry], margin: float) -> list[AgentEntry]:
+def _compared(entries: Sequence[AgentOut], margin: float) -> list[AgentOut]:
     """Return the entries, all but the first of each set with their comparison with that."""
-    first: dict[str, AgentEntry] = {}
+    first: dict[str, AgentOut] = {}
     found: dict[int, MeanDifference] = {}
     for place, entry in enumerate(entries):
         best = first.setdefault(entry.task_set, entry)
@@ -162,55 +183,16 @@ def _compared(entries: Sequence[AgentEntry], margin: float) -> list[AgentEntry]:
         )
         for (place, change), p, same in zip(found.items(), ps, equal, strict=True)
     }
-    return [replace(entry, against=said.get(place)) for place, entry in enumerate(entries)]
+    return [replace(entry, against_first=said.get(place)) for place, entry in enumerate(entries)]
 
 
-def _difference(best: AgentEntry, entry: AgentEntry, margin: float) -> MeanDifference | None:
+def _difference(best: AgentOut, entry: AgentOut, margin: float) -> MeanDifference | None:
     """Return the change of the share that is solved, over the tasks that both have attempts at."""
-    both = [name for name in best.tasks if name in entry.tasks]
+    both = [name for name in best.tried if name in entry.tried]
     if not both:
         return None
-    before, after = ([one.tasks[name].solved / one.tasks[name].attempts for name in both] for one in (best, entry))
+    before, after = ([one.tried[name].solved / one.tried[name].attempts for name in both] for one in (best, entry))
     return difference(before, after, both, margin=margin, largest=1.0, resamples=RESAMPLES)
-
-
-class PassOut(Out):
-    """A share with its 95 % interval, whose clusters are the tasks."""
-
-    k: int = Field(examples=[5])
-    value: float = Field(examples=[0.5])
-    low: float = Field(validation_alias="interval.low", examples=[0.15])
-    high: float = Field(validation_alias="interval.high", examples=[0.85])
-    tasks: int = Field(examples=[20])
-    left_out: int = Field(examples=[0], description="Tasks with fewer than `k` attempts.")
-
-
-class AgentOut(Out):
-    """An agent with a model on a set of tasks. Errors of the machine and unknown outcomes are no attempts."""
-
-    task_set: str = Field(examples=["terminal-bench@2.0"])
-    agent: str = Field(examples=["terminus-2"])
-    model: str = Field(examples=["small"])
-    tasks: int = Field(examples=[20])
-    tasks_missing: int = Field(
-        validation_alias="missing", examples=[0], description="Tasks that only others of the set have attempts at."
-    )
-    attempts: int = Field(examples=[80])
-    errors: int = Field(examples=[1])
-    tokens: float | None = Field(examples=[41_000.0], description="Mean of the trajectories whose tokens are known.")
-    cost: Money | None = Field(
-        examples=["0.21"], description="Mean of the trajectories whose cost is known, in dollars."
-    )
-    pass_at_1: PassOut | None
-    pass_at_k: PassOut | None = Field(description="One of `k` attempts is solved; null without `k` attempts at a task.")
-    pass_hat_k: PassOut | None = Field(description="All of `k` attempts are solved.")
-    against_first: AgainstOut | None = Field(
-        validation_alias="against", description="Null for the first of a set, and without common tasks."
-    )
-
-    @staticmethod
-    def resolve_tasks(entry: AgentEntry) -> int:
-        return len(entry.tasks)
 
 
 @router.get(
