@@ -16,7 +16,7 @@ from curation.evaluations.splits.api import router as splits_router
 from curation.exports.hub.api import router as hub_router
 from curation.exports.pages.api import router as exports_router
 from curation.exports.provenance.views import router as provenance_router
-from curation.exports.rounds.api import router as rounds_router
+from curation.exports.rounds.views import router as rounds_router
 from curation.imports.intake.api import router as intake_router
 from curation.imports.mappings import router as mappings_router
 from curation.imports.pages.api import router as imports_router

@@ -2,9 +2,11 @@
 kept rate, in total, per task and per axis, and its additions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from django.db.models import Count, Q
+from pydantic import Field
 
 from curation.exports.models import Round, RoundQuerySet
 from curation.projects.access import Access
@@ -14,6 +16,7 @@ from curation.samples.models import SampleStatus
 from curation.scenarios.models import MACHINE_OUTCOMES
 from curation.scenarios.pages.measured import MeasuredOut
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
+from curation.web.schemas import Out
 from curation.web.text.figures import counted
 
 _TRIED = Count("id", filter=~Q(outcome__in=MACHINE_OUTCOMES))
@@ -33,10 +36,6 @@ class RoundProgress:
     kept: int
     approved: int
     pending: int
-
-    @property
-    def tone(self) -> str:
-        return {"done": "good", "review": "attention", "nothing": "attention", "failed": "bad"}.get(self.state, "muted")
 
 
 def progress_of(round_: Round) -> RoundProgress:
@@ -78,18 +77,36 @@ def _state(round_: Round, kept: int, approved: int, pending: int) -> tuple[str, 
     return "ready", f"Reviewed: {approved:,} of {trajectories} {are} approved, and {are} exported within a minute."
 
 
-@dataclass(frozen=True, slots=True)
-class RoundFigures:
-    """`by_axis`: (axis, value) → its rate. `solved` counts scenarios with a kept trajectory, `new` those that no
-    earlier round of the chain solved, `rows` the rows of the export."""
+class AxisRateOut(MeasuredOut):
+    axis: str = Field(examples=["task"])
+    value: str = Field(examples=["cleanup"])
 
-    round: Round
-    progress: RoundProgress
-    rate: MeasuredOut
-    by_axis: dict[tuple[str, str], MeasuredOut]
-    solved: int
-    new: int
-    rows: int
+
+class RoundOut(Out):
+    id: str
+    chain: str = Field(description="Id of the first round; the next ones have the same.")
+    number: int = Field(examples=[1])
+    operator: str
+    run: str = Field(description="The rollout.")
+    export: str | None
+    state: str = Field(
+        examples=["review"],
+        description="rollout, review, nothing, ready, export, done or failed",
+    )
+    says: str = Field(examples=["Waiting for review: 3 of 8 kept trajectories are undecided."])
+    kept: int = Field(description="Trajectories.")
+    approved: int
+    pending: int
+    rate: MeasuredOut = Field(description="The kept rate.")
+    by_axis: list[AxisRateOut]
+    scenarios_solved: int
+    new_scenarios_solved: int = Field(description="Those that no earlier round of the chain solved.")
+    rows: int = Field(description="Rows in the files of its export.")
+    created_at: datetime
+
+    @property
+    def tone(self) -> str:
+        return {"done": "good", "review": "attention", "nothing": "attention", "failed": "bad"}.get(self.state, "muted")
 
 
 def rounds_shown(access: Access, rows: RoundQuerySet) -> RoundQuerySet:
@@ -97,8 +114,8 @@ def rounds_shown(access: Access, rows: RoundQuerySet) -> RoundQuerySet:
     return without_pending(access, rows, "rollout__trajectories__sample")
 
 
-def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
-    """The figures of a chain's rounds, in their order. Rollouts that the machine ended count as lost."""
+def figures_of(chain: Sequence[Round]) -> list[RoundOut]:
+    """Return the figures of a chain's rounds, in their order. Rollouts that the machine ended count as lost."""
     found = []
     before: set[int] = set()
     for round_ in chain:
@@ -107,21 +124,30 @@ def figures_of(chain: Sequence[Round]) -> list[RoundFigures]:
         total = rows.aggregate(tried=_TRIED, kept=_KEPT, lost=_LOST)
         export = round_.export
         found.append(
-            RoundFigures(
-                round=round_,
-                progress=progress_of(round_),
+            RoundOut(
+                id=str(round_.pk),
+                chain=str(round_.chain),
+                number=round_.number,
+                operator=round_.operator,
+                run=str(round_.rollout_id),
+                export=None if export is None else str(export.pk),
+                **asdict(progress_of(round_)),
                 rate=MeasuredOut(**total),
                 by_axis=_by_axis(rows),
-                solved=len(solved),
-                new=len(solved - before),
+                scenarios_solved=len(solved),
+                new_scenarios_solved=len(solved - before),
                 rows=export.rows if export and export.ready else 0,
+                created_at=round_.created_at,
             )
         )
         before |= solved
     return found
 
 
-def _by_axis(rows: TrajectoryQuerySet) -> dict[tuple[str, str], MeasuredOut]:
-    named = rows.values("scenario__axis_rows__axis", "scenario__axis_rows__value")
-    rates = named.annotate(tried=_TRIED, kept=_KEPT, lost=_LOST).exclude(scenario__axis_rows__axis=None)
-    return {(row["scenario__axis_rows__axis"], row["scenario__axis_rows__value"]): MeasuredOut(**row) for row in rates}
+def _by_axis(rows: TrajectoryQuerySet) -> list[AxisRateOut]:
+    axis, value = "scenario__axis_rows__axis", "scenario__axis_rows__value"
+    counted = rows.exclude(**{axis: None}).values_list(axis, value).annotate(tried=_TRIED, kept=_KEPT, lost=_LOST)
+    return [
+        AxisRateOut(axis=name, value=of, tried=tried, kept=kept, lost=lost)
+        for name, of, tried, kept, lost in sorted(counted)
+    ]

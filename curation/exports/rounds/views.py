@@ -1,19 +1,28 @@
+"""The page of rounds and their REST calls. Starting one needs the scopes `run` and `export`."""
+
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from ninja import Query, Router, Status
+from pydantic import Field
 
 from curation.exports.models import Round
-from curation.exports.rounds.figures import RoundFigures, figures_of, rounds_shown
+from curation.exports.rounds.figures import RoundOut, figures_of, rounds_shown
 from curation.exports.rounds.start import export_round, start_next, start_round
 from curation.llm.models import Endpoint
-from curation.projects.access import Access, project_page
+from curation.projects.access import Access, enter, principal_of, project_page
 from curation.projects.models import Project, Scope
-from curation.samples.blind import reviews_blind
-from curation.scenarios.pages.measured import MeasuredOut
+from curation.runs.pages.schemas import RunOut, run_out
+from curation.samples.blind import refuse_pending, reviews_blind
+from curation.samples.models import Sample
 from curation.web.forms import ProblemForm
 from curation.web.ids import find
-from curation.web.problems import Problem
+from curation.web.lists.filters import ListParams
+from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.schemas import Page, Strict
 
 MOST_CHAINS = 20
 
@@ -88,10 +97,78 @@ def round_export(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     return redirect("run-page", access.project.slug, run.pk)
 
 
-def _axis_lines(rounds: list[RoundFigures]) -> list[tuple[str, str, list[MeasuredOut]]]:
-    """Axis, value and its rate in every round; tasks come first."""
-    keys = sorted({key for found in rounds for key in found.by_axis}, key=lambda key: (key[0] != "task", *key))
-    return [
-        (axis, value, [found.by_axis.get((axis, value), MeasuredOut(tried=0, kept=0)) for found in rounds])
-        for axis, value in keys
-    ]
+def _axis_lines(rounds: list[RoundOut]) -> list[tuple[str, str, list[str]]]:
+    """Return each axis and value with its rate in every round; tasks come first."""
+    rates = [{(one.axis, one.value): one.says for one in found.by_axis} for found in rounds]
+    keys = sorted({key for of_round in rates for key in of_round}, key=lambda key: (key[0] != "task", *key))
+    return [(axis, value, [of_round.get((axis, value), "–") for of_round in rates]) for axis, value in keys]
+
+
+class RoundIn(Strict):
+    """The first round of a chain, or with `before` the next round of its chain."""
+
+    operator: str = Field(max_length=60, examples=["student-1"], description="Name of the endpoint.")
+    before: str | None = Field(None, examples=["3"], description="Id of the round on whose export it was trained.")
+    rollout: dict[str, Any] = Field(
+        {}, examples=[{"samples": 3, "max_turns": 30}], description="Parameters of the rollout; not with `before`."
+    )
+    formats: list[str] = Field(["sft-messages"], description="Formats of the export; not with `before`.")
+
+
+class RoundExportIn(Strict):
+    without_pending: bool = Field(False, examples=[True], description="Export now, without the undecided trajectories.")
+
+
+router = Router(tags=["rounds"])
+Json = dict[str, object]
+
+
+def _entered(request: HttpRequest, round_id: str, scope: str = Scope.READ) -> tuple[Access, Round]:
+    row = find(Round.objects.visible_to(principal_of(request).user), round_id, "round")
+    access = enter(request, row.project, scope)
+    refuse_pending(access, Sample.objects.filter(trajectory__run=row.rollout_id), f"round {row.pk}")
+    return access, row
+
+
+def _figures(access: Access, row: Round) -> RoundOut:
+    chain = figures_of(Round.objects.of(access.project).chain_of(row))
+    return next(found for found in chain if found.id == str(row.pk))
+
+
+@router.get("/projects/{slug}/rounds", response=Page[RoundOut], exclude_unset=True, summary="List rounds")
+def list_rounds(request: HttpRequest, slug: str, params: Query[ListParams]) -> Json:
+    """Blind reviewers get the rounds without pending samples."""
+    access = enter(request, slug, Scope.READ)
+    page = params.page(rounds_shown(access, Round.objects.of(access.project)))
+    return page.response(lambda row: _figures(access, row))
+
+
+@router.post("/projects/{slug}/rounds", response={202: RoundOut}, summary="Start a round")
+def create_round(request: HttpRequest, response: HttpResponse, slug: str, body: RoundIn) -> Status[RoundOut]:
+    """Launch a rollout. Once people have decided its kept trajectories, the approved ones are exported."""
+    access = enter(request, slug, Scope.RUN)
+    if body.before is None:
+        row = start_round(access=access, operator=body.operator, rollout=body.rollout, formats=body.formats)
+    else:
+        if {"rollout", "formats"} & body.model_fields_set:
+            raise Invalid.fields([FieldError("before", "the next round has the parameters of the one before")])
+        before = find(Round.objects.of(access.project), body.before, "round")
+        row = start_next(access=access, before=before, operator=body.operator)
+    response["Location"] = f"/api/v1/rounds/{row.pk}"
+    return Status(202, _figures(access, row))
+
+
+@router.get("/rounds/{round_id}", response=RoundOut, summary="One round with its figures")
+def get_round(request: HttpRequest, round_id: str) -> RoundOut:
+    return _figures(*_entered(request, round_id))
+
+
+@router.post("/rounds/{round_id}/export", response={202: RunOut}, summary="Export the approved trajectories of a round")
+def create_round_export(
+    request: HttpRequest, response: HttpResponse, round_id: str, body: RoundExportIn | None = None
+) -> Status[Json]:
+    """409 `not_ready` names the missing step. A reviewed round is exported by itself within a minute."""
+    access, row = _entered(request, round_id, Scope.EXPORT)
+    run = export_round(access=access, round_=row, without_pending=bool(body and body.without_pending))
+    response["Location"] = f"/api/v1/runs/{run.pk}"
+    return Status(202, run_out(run))
