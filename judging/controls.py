@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 
-from judging.answers.facts import ShellBlock, bash_blocks
+from judging.messages import ShellBlock, bash_blocks
 from judging.shell.words import tokens
 
 # A file's name with an ending, in any folders; no option, no variable, no pattern. It begins where a word begins: a

@@ -69,7 +69,7 @@ def test_a_decision_by_key(client: Client, me: Access, project: Project) -> None
             answer = client.post(url("sample-decide", sample.pk), values, headers=HTMX)
         assert answer.status_code == 200
     assert Decision.objects.count() == 2
-    assert_within(counted, files=35, calls=615)
+    assert_within(counted, files=34, calls=615)
 
 
 def test_a_decision_by_rest(me: Access, project: Project) -> None:  # noqa: F811

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from judging.answers.facts import bash_blocks
-from judging.messages import ToolCall
+from judging.messages import ToolCall, bash_blocks
 
 FORMAT_REFUSALS: Mapping[str, str] = MappingProxyType(
     {

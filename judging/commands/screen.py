@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from judging.answers.facts import bash_blocks
 from judging.commands.words import same_command
+from judging.messages import bash_blocks
 
 
 @dataclass(frozen=True, slots=True)

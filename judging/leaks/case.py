@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from judging.answers.facts import fenced_blocks
 from judging.leaks.history import HistoryText
 from judging.leaks.numbers import Number, numbers
 from judging.leaks.record import DEFINED, RecordPlace, RecordText
 from judging.leaks.spelling import name_parts, squash
 from judging.leaks.uses import Use
 from judging.leaks.vocabulary import is_common, is_library_root, is_ordinary
+from judging.messages import fenced_blocks
 from judging.shell.script import split_commands, stages
 
 Span = tuple[int, int]

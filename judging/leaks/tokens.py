@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from judging.answers.facts import bash_blocks
 from judging.leaks.vocabulary import GENERIC_FILES
+from judging.messages import bash_blocks
 from judging.shell.script import split_commands, stages
 from judging.shell.words import word_set
 

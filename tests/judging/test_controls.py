@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from judging.answers.facts import answer_facts, bash_blocks
+from judging.answers.facts import answer_facts
 from judging.controls import BRIBES, PlantedFault, faults_in_turn, plant, with_bribe
+from judging.messages import bash_blocks
 from judging.panel.neutral import neutralise
 
 ANSWER = "THOUGHT: I read main.py first.\n\n```bash\nsed -n '1,80p' src/app/main.py\n```\n"

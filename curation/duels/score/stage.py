@@ -21,8 +21,7 @@ from curation.runs.models import Item, Run
 from curation.samples.models import UNSCORED, Flag, SampleKind, flag_names
 from curation.samples.scores import UNPARSED_PRIORITY, SampleRow, upsert_samples
 from curation.web.ids import IdList
-from judging.answers.facts import bash_blocks
-from judging.messages import content_of
+from judging.messages import bash_blocks, content_of
 from judging.panel.rubric import complete
 from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
 from judging.scan.scan import texts_of

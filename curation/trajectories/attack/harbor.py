@@ -14,7 +14,7 @@ from curation.scenarios.gate.harbor import one_at_a_time
 from curation.scenarios.models import Scenario
 from curation.trajectories.params import AttackParams
 from curation.web.text.figures import counted
-from judging.answers.facts import fenced_blocks
+from judging.messages import fenced_blocks
 from judging.sections import sections
 from sandbox.errors import SandboxError
 from sandbox.gate.report import Check, ReportLine

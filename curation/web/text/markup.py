@@ -25,7 +25,7 @@ from pygments.lexers.data import JsonLexer
 from pygments.lexers.shell import BashLexer
 from pygments.token import STANDARD_TYPES
 
-from judging.answers.facts import SHELL_LANGUAGES, fenced_blocks
+from judging.messages import SHELL_LANGUAGES, fenced_blocks
 from judging.scan.scan import scan_each, texts_of
 
 # Terminal sequences (CSI, OSC), other C0 and C1 controls, and characters that reorder or hide text.

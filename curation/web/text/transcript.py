@@ -26,8 +26,7 @@ from curation.web.text.markup import (
     visible,
     without_colours,
 )
-from judging.answers.facts import bash_blocks
-from judging.messages import content_of
+from judging.messages import bash_blocks, content_of
 
 # Entries that one press of a gap's button loads.
 WINDOW = 40
