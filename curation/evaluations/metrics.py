@@ -1,7 +1,9 @@
 """The metrics of each kind of evaluation: label, unit and direction, for its tables and for comparisons."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from types import MappingProxyType
 
 from curation.evaluations.models import EvaluationKind
@@ -177,3 +179,35 @@ def tier_order(tier: str) -> tuple[int, float, str]:
         return (0, int(tier), "")
     names = [names for names in KNOWN_TIERS if tier.casefold() in names]
     return (1, names[0].index(tier.casefold()), "") if names else (2, 0, tier)
+
+
+def column_of(metric: Metric, rows: Sequence[Mapping[str, float]]) -> list[float] | None:
+    """Return a metric's value of each row, so that their mean is the metric; None if it is not defined: a ratio over
+    nothing, or not reported.
+
+    A ratio and a deviation are no means of rows. Their rows get the linear approximation of the statistic (its
+    influence function), whose mean is exactly the statistic: B. Efron and R. Tibshirani, "An introduction to the
+    bootstrap" (1993), chapter 22.
+    """
+    if not all((metric.of or metric.name) in row for row in rows):
+        return None
+    values = [row[metric.of or metric.name] for row in rows]
+    if metric.over:
+        return _ratio(values, [row[metric.over] for row in rows])
+    return _deviation(values) if metric.deviation else values
+
+
+def _ratio(values: Sequence[float], parts: Sequence[float]) -> list[float] | None:
+    part = fmean(parts)
+    if part == 0:
+        return None
+    ratio = fmean(values) / part
+    return [ratio + (value - ratio * own) / part for value, own in zip(values, parts, strict=True)]
+
+
+def _deviation(values: Sequence[float]) -> list[float]:
+    mean = fmean(values)
+    spread = math.sqrt(fmean((value - mean) ** 2 for value in values))
+    if spread == 0:
+        return [0.0] * len(values)
+    return [spread + ((value - mean) ** 2 - spread**2) / (2 * spread) for value in values]

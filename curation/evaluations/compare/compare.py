@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from curation.evaluations.compare.columns import column_of
 from curation.evaluations.compare.pairs import ComparedPair, paired, tasks_of
-from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, tier_order
+from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, column_of, tier_order
 from curation.evaluations.missing import failure_notes, missing_pairs, retry_notes
 from curation.evaluations.models import EvaluatedModel
 from curation.web.text.figures import counted

@@ -1,10 +1,12 @@
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from ninja import Query, Router
 from pydantic import ValidationError
 
 from curation.evaluations.live import schemas as s
-from curation.evaluations.live.filters import EpisodeList
 from curation.evaluations.live.forms import LiveForm
 from curation.evaluations.live.pages import steps_of, task_facts, tried_lines
 from curation.evaluations.live.try_reset import TryParams, try_reset
@@ -15,11 +17,34 @@ from curation.evaluations.screen.views import estimate_fragment, launch_page
 from curation.projects.access import Access, enter, principal_of, project_page
 from curation.projects.models import Scope
 from curation.runs.pages.forms import run_to_repeat
-from curation.samples.blind import look, reviews_blind, without_pending
+from curation.samples.blind import look, look_at, reviews_blind, without_pending
 from curation.web.ids import find
+from curation.web.lists.filters import ListParams, Words
+from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.pages import list_context
 from curation.web.problems import Problem
 from curation.web.schemas import Page
+
+
+class EpisodeList(ListParams):
+    sorts: ClassVar[Sequence[str]] = ("id", "-id")
+    lookups: ClassVar[Mapping[str, str]] = {
+        **{"model": "by__name", "tier": "tier", "task": "key", "completed": "completed", "hinted": "hinted"}
+    }
+
+    model: Words = ()
+    tier: Words = ()
+    task: Words = ()
+    completed: bool | None = None
+    hinted: bool | None = None
+
+    def shown(self, access: Access, evaluation: Evaluation) -> KeysetPage[Episode]:
+        """A page of the episodes that match. An episode says how its trajectory ended, so those who review blind get
+        none of a pending sample; the log notes that others looked at it."""
+        rows = self.narrow(Episode.objects.filter(evaluation=evaluation).with_model().with_sample())
+        page = self.page(without_pending(access, rows, "trajectory__sample"))
+        look_at(access, [row.sample.pk for row in page.rows if row.sample])
+        return page
 
 
 @project_page(Scope.RUN, "GET", "POST")
