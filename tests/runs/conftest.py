@@ -14,6 +14,15 @@ def server(model_server: ModelServer) -> ModelServer:
     return model_server
 
 
+@pytest.fixture
+def dead() -> Iterator[ModelServer]:
+    """A server that is stopped; nothing listens at its port."""
+    server = ModelServer()
+    server.stop()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(autouse=True)
 def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kind `asking`, short pauses between tries, and no message to a broker: tests drive runs themselves."""

@@ -1,34 +1,22 @@
 """The scripts about exports in docs/api.md run as they are printed."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.test import Client
-from pytest_django import Settings
 
-from curation.llm.endpoints.keys import read_rules
 from curation.projects.models import Role
 from curation.runs.engine.worker import drive
 from curation.runs.models import Call, Item, Run
 from tests.exports.exporting import export_of, make_approved
-from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
+from tests.exports.hub.stub_hub import Hub
 from tests.factories import make_project, make_user, set_history
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-
-
-@pytest.fixture
-def hub(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    settings.ALLOW_PRIVATE_HUB_HOSTS = True
-    settings.HUB_TOKENS = read_rules("ACME_HUB_TOKEN=127.0.0.1")
-    monkeypatch.setenv("ACME_HUB_TOKEN", TOKEN)
-    with running_hub() as found:
-        yield found
 
 
 class Api:

@@ -5,7 +5,6 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +23,13 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from curation.web.problems import Invalid
 from tests.exports.exporting import make_approved, run_export
-from tests.exports.hub.stub_hub import TOKEN, Hub, running_hub
+from tests.exports.hub.stub_hub import TOKEN, Hub
 from tests.factories import make_bearer, make_member, make_project, make_scenario, make_user, ticket
 from tests.world import world
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPOSITORY = "acme/shell-agents"
 RECIPE = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}}
-
-
-@pytest.fixture
-def hub(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    settings.ALLOW_PRIVATE_HUB_HOSTS = True
-    settings.HUB_TOKENS = read_rules("ACME_HUB_TOKEN=127.0.0.1")
-    monkeypatch.setenv("ACME_HUB_TOKEN", TOKEN)
-    with running_hub() as found:
-        yield found
 
 
 def connect(project: Project, hub: Hub) -> None:

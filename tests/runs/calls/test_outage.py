@@ -36,15 +36,6 @@ def quick_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "FIRST_PROBE", 0.2)
 
 
-@pytest.fixture
-def dead() -> Iterator[ModelServer]:
-    """A server that is stopped; nothing listens at its port."""
-    server = ModelServer()
-    server.stop()
-    yield server
-    server.stop()
-
-
 @contextmanager
 def stopped(server: ModelServer) -> Iterator[None]:
     server.stop()

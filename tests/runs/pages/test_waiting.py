@@ -3,7 +3,6 @@
 import io
 import json
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -24,14 +23,6 @@ from tests.runs.asking import asked, end, make_asked, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_AGO = timedelta(minutes=5)
-
-
-@pytest.fixture
-def dead() -> Iterator[ModelServer]:
-    server = ModelServer()
-    server.stop()
-    yield server
-    server.stop()
 
 
 def look(run: Run) -> tuple[dict[str, Any], str]:
