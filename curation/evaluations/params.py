@@ -1,9 +1,10 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from curation.llm.client.completion import EndpointTarget
+from curation.web.schemas import StrictModel
 
 # As in the published figures. An endpoint's own parameters override these.
 DEFAULTS: dict[str, object] = {"temperature": 0.0, "max_tokens": 120, "timeout": 60.0}
@@ -11,13 +12,13 @@ SANDBOX = "sandbox"
 Name = Annotated[str, Field(min_length=1, max_length=60)]
 
 
-class EvaluateParams(BaseModel):
+class EvaluateParams(StrictModel):
     """`split` is a split's id. `file` is an upload's key or a source whose rows become a split first.
 
     An endpoint's own `temperature`, `max_tokens` and `timeout` override the defaults.
     """
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     kind: Literal["static", "live"] = Field("static", description="Answers to rows of a split, or live episodes.")
     models: list[Name] = Field(

@@ -1,21 +1,20 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from ninja import Schema
 from pydantic import AfterValidator, ConfigDict, Field
 
 from curation.evaluations.contamination.pages import gaps_of
 from curation.evaluations.contamination.training import UnreadOut
 from curation.evaluations.models import ContaminationCheck
-from curation.web.schemas import Id, NotEmpty, Out, Page
+from curation.web.schemas import Id, NotEmpty, Out, Page, Strict
 
 Json = dict[str, Any]
 
 
-class CheckIn(Schema):
+class CheckIn(Strict):
     """The training data to compare the split with: one of the three."""
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     export: str = Field("", examples=["12"], description="Its train files.")
     upload: str = Field("", max_length=300, description="Key of an uploaded file.")

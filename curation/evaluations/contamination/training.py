@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from curation.evaluations.models import Split
 from curation.evaluations.splits.origins import Origins, origins_of_lines, rows_of_split
@@ -18,17 +18,17 @@ from curation.imports.sources.rows import BadRow, RowRefused, SourcePosition
 from curation.projects.models import Project
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
-from curation.web.schemas import out
+from curation.web.schemas import StrictModel, out
 from judging.contamination.rows import TrainingRow
 
 TRAIN = "train"
 ONE_OF = "Give one of `export`, `upload` and `training_split`."
 
 
-class CheckParams(BaseModel):
+class CheckParams(StrictModel):
     """`split` is compared with an export's train files, a stored upload, or another split's rows."""
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     split: str = Field(description="The split's id.")
     export: str = Field("", description="The id of an export, whose train files are compared.")

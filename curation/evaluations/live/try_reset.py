@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from curation.evaluations.live.schemas import TaskOut, TriedResetOut
 from curation.evaluations.live.stage import CheckedNetwork, asked_of, check_address
@@ -14,6 +14,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.web.ids import find_param
 from curation.web.problems import Conflict, Invalid
+from curation.web.schemas import StrictModel
 from sandbox.agent.action_form import unknown_form
 from sandbox.agent.environment import Observation
 from sandbox.agent.openenv import OpenEnvEnvironment
@@ -24,10 +25,10 @@ from sandbox.errors import SandboxError
 MOST_SECONDS = 20.0
 
 
-class TryParams(BaseModel):
+class TryParams(StrictModel):
     """The parameters of a launch that a reset is made from; `task` is the number of the task to try, from 1."""
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     environment: str = Field(max_length=300, examples=["http://127.0.0.1:8000"])
     split: str = Field("", max_length=20, examples=["3"])

@@ -23,7 +23,6 @@ class EvaluationIn(EvaluateParams):
     """The parameters of a run of kind `evaluate`; `budget` in US dollars."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {"kind": "static", "models": ["base", "tuned"], "split": "3", "family": "aws", "max_per_combo": 3}

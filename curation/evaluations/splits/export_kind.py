@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from django.urls import reverse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from curation.evaluations.models import Split, SplitRow
 from curation.evaluations.splits.import_rows import EvalRowKind
@@ -19,16 +19,17 @@ from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 
 MESSAGES, TRAIN = "sft-messages", "train"
 CHUNK = 500
 
 
-class SplitIn(BaseModel):
+class SplitIn(StrictModel):
     """A split from the `sft-messages` file of an export. Import files with `POST …/imports` and `kind=eval_rows`."""
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     export: str = Field(examples=["12"], description="The export's id.")
     split: str = Field("val", max_length=20, examples=["val"], description="Which split of the export.")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.training import TRAIN
 from curation.exports.models import Export, ExportFile
@@ -16,6 +16,7 @@ from curation.runs.models import Run
 from curation.web.ids import find_param
 from curation.web.problems import FieldError, Invalid
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 
 # The formats whose rows are trained on: the first one that the export has.
@@ -30,11 +31,11 @@ SHOWN_NAME = 20
 Metric = Literal["exact", "exact_shell", "xtr", "svc", "op_token", "service_and_op", "fmt"]
 
 
-class UpliftParams(BaseModel):
+class UpliftParams(StrictModel):
     """`before` and `after` are ids of exports, or `recipe/` with the name of a saved recipe, of which the launch makes
     an export. `split` is the id of the split that all models answer."""
 
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     before: str = Field(description="The export or recipe to compare with, such as all rows.", examples=["11"])
     after: str = Field(

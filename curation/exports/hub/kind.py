@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from django.urls import reverse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from curation.exports.files.download import DamagedFile, copy_checked
 from curation.exports.hub.token import TokenMissing, check_push, read_token, why_refused
@@ -33,14 +33,15 @@ from curation.scenarios.models import Scenario
 from curation.web.ids import find_param
 from curation.web.problems import Invalid
 from curation.web.refusals import all_checks
+from curation.web.schemas import StrictModel
 from curation.web.text.figures import counted
 from sandbox.harbor.export import IMAGE
 
 NAME, TASKS = "push", "push_tasks"
 
 
-class _Params(BaseModel):
-    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+class _Params(StrictModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
 
     repository: str = Field(
         max_length=200, examples=["acme/shell-agents"], description="`namespace/name`; it is made if it does not exist."

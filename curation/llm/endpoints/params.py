@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from curation.projects.settings.patch import Json
 from curation.web.problems import FieldError, Invalid
+from curation.web.schemas import StrictModel
 from curation.web.text.storable import refuse_unstorable
 
 MAX_BYTES = 20_000
@@ -20,7 +21,7 @@ SECRET_VALUE = re.compile(
 SECRET_KEY = re.compile(r"api[-_]?key|authorization|secret|password|passwd|access[-_]?token|headers?$", re.IGNORECASE)
 
 
-class Params(BaseModel):
+class Params(StrictModel):
     """The parameters that Winnow passes to LiteLLM. `extra_body` is sent to the server unchanged.
 
     `takes_json_schema` is not sent: it says whether the model takes the JSON schema that a run wants its answer in.
@@ -32,8 +33,6 @@ class Params(BaseModel):
     `key_style` is the header in which the server wants its key when its models are listed: `Authorization: Bearer`,
     `api-key` (azure) or `x-api-key` (anthropic). Without it the host decides. `api_version` is Azure's.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=False)
 
     temperature: float | None = Field(None, ge=0, le=2)
     top_p: float | None = Field(None, gt=0, le=1)

@@ -25,6 +25,7 @@ from curation.projects.preferences.change import (
 )
 from curation.web.forms import ProblemForm
 from curation.web.http.responses import seen_version, set_etag, version_of
+from curation.web.schemas import Strict
 
 
 class KeysForm(ProblemForm):
@@ -88,11 +89,11 @@ class PreferencesOut(Schema):
         return cls.model_validate({"keys": keys, "tables": tables, "density": row.density})
 
 
-class PreferencesIn(Schema):
+class PreferencesIn(Strict):
     """Omitted fields keep their values."""
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"keys": {"approve": "y", "confirm": "Y"}, "density": "roomy"}]}
+        json_schema_extra={"examples": [{"keys": {"approve": "y", "confirm": "Y"}, "density": "roomy"}]}
     )
 
     keys: dict[str, str | None] | None = Field(

@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
+
+from curation.web.schemas import StrictModel
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Points = Annotated[float, Field(ge=0.0, le=100.0)]
@@ -25,11 +27,10 @@ AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,59}$")]
 OF_MODELS: dict[str, JsonValue] = {"names": "models"}
 
 
-class SettingsSection(BaseModel):
-    """Unknown keys are refused: a misspelt setting must not be ignored. Frozen, because stored settings are read once
-    for all callers."""
+class SettingsSection(StrictModel):
+    """Frozen, because stored settings are read once for all callers."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True)
 
 
 def words(*shown: str) -> dict[str, JsonValue]:

@@ -26,11 +26,10 @@ from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
 router = Router(tags=["runs"])
 
 
-class RunIn(Schema):
+class RunIn(Strict):
     """`budget` in US dollars; the run stops cleanly before it is overrun."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
