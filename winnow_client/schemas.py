@@ -268,6 +268,8 @@ class LiveScoreOut(Response):
     errors: int
     mismatches: int
     unconfirmed: int
+    unjudged: int
+    at_limit: int
     completion_rate: float | None = None
     completion_rate_without_hints: float | None = None
     completion_within: dict[str, float]

@@ -132,15 +132,21 @@ class EvaluateRun(Kind[EvaluateParams]):
         if not rows:
             return f"No model has answered.{failed}"
         best = rows[0]
-        share, of = (best["completion_rate"], "episode") if live else (best["exact"], "row")
-        did = "completes" if live else "matches exactly on"
+        decisive, of = ("completion_rate", "episode") if live else ("exact", "row")
+        share, did = best[decisive], "completes" if live else "matches exactly on"
+        if share is None:
+            return "Not known who completes more: the server judged no episode."
         first = f"{best['model']} {did} {percent(share, 1)} of {counted(best['n'], of)}"
         lacks = sum(row.get("episodes_missing") or row.get("rows_missing") or 0 for row in models)
         if lacks:
             are = f"{counted(lacks, of)} of all models {'is' if lacks == 1 else 'are'}"
             return f"Incomplete, {are} missing: {first}.{failed}"
-        among = f", the best of {counted(len(rows), 'model')}" if len(rows) > 1 else ""
-        return f"{first}{among}.{failed}"
+        equal = sum(row[decisive] == share for row in rows)
+        among = "the best of" if equal == 1 else f"the same as {counted(equal - 1, 'other')} of"
+        among = f", {among} {counted(len(rows), 'model')}" if len(rows) > 1 else ""
+        unconfirmed = sum(row.get("unconfirmed", 0) for row in rows)
+        played = f" The server does not say the task of {counted(unconfirmed, of)}." if unconfirmed else ""
+        return f"{first}{among}.{played}{failed}"
 
     def max_in_progress(self, params: EvaluateParams) -> int | None:
         return params.max_concurrency if params.kind == "live" else None

@@ -69,12 +69,12 @@ def missing_notes(evaluation: Evaluation, rows: Iterable[Mapping[str, Any]]) -> 
     notes = []
     for row in rows:
         if missing := int(row.get("episodes_missing" if live else "rows_missing") or 0):
-            over = f"The figures are those of the other {row['n']:,}" if row["n"] else "There are no figures"
-            notes.append(
-                f"{row['model']}: {_are(missing, noun, 'missing')}, of {row['n'] + missing:,}. {over}, and equal to no "
-                "other model's. To retry only what failed shifts them, if the model is a cause of the failures; launch "
-                "again to measure all alike."
+            over = (
+                f"The figures are those of the other {row['n']:,}, and equal to no other model's. To retry only what "
+                "failed shifts them, if the model is a cause of the failures; launch again to measure all alike."
             )
+            lacks = f"{row['model']}: {_are(missing, noun, 'missing')}, of {row['n'] + missing:,}."
+            notes.append(f"{lacks} {over if row['n'] else 'There are no figures.'}")
     return [*notes, *(note for model in evaluation.models.order_by("place") for note in retry_notes(model))]
 
 
@@ -88,7 +88,9 @@ def retry_notes(model: EvaluatedModel) -> list[str]:
 
 
 def failure_notes(model: EvaluatedModel) -> list[str]:
-    """A sentence about the failed calls of a static screen, if the model has any."""
+    """A sentence about the failed calls of a static screen or the episodes without a verdict, if the model has any."""
+    if unjudged := Episode.objects.filter(by=model, judged=False).count():
+        return [f"{model.name}: the server did not judge {counted(unjudged, 'episode')}, which equal no other model's."]
     failed = ScreenedAnswer.objects.filter(by=model, failed=True).count()
     count = "counts as a wrong answer" if failed == 1 else "count as wrong answers"
     said = f"{model.name}: {counted(failed, 'call')} failed and {count}, which no other model's answers equal."

@@ -400,7 +400,8 @@ class Episode(models.Model):
     row.
 
     `key` identifies the task, `repeat` counts its episodes from 0, and `played_key` is a hash of the server's
-    description of the task. Rewards and `max_progress` (0–1) are the environment's, null if it reported none.
+    description of the task. Rewards and `max_progress` (0–1) are the environment's, null if it reported none. An
+    episode that is not `judged` ended without any word of the environment on whether the task is achieved.
     """
 
     evaluation = models.ForeignKey(Evaluation, models.CASCADE, related_name="episodes")
@@ -412,6 +413,7 @@ class Episode(models.Model):
     played = models.CharField(max_length=11, choices=TaskPlayed, default=TaskPlayed.UNCONFIRMED)
     played_key = models.CharField(max_length=64, blank=True, default="")
     completed = models.BooleanField(default=False)
+    judged = models.BooleanField(default=True)
     steps = models.PositiveIntegerField(default=0)
     max_progress = models.FloatField(null=True)
     total_reward = models.FloatField(null=True)

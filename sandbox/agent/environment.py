@@ -24,7 +24,6 @@ class EnvironmentStep:
 
     `refused`: the environment did not take the action, and says why in its observation. `doubt` is how it failed at an
     action that it took, in words: the action may be the cause, or the environment. After `lost` there is no next step.
-    An action that `hangs` may still hold its session.
     """
 
     observation: Observation
@@ -34,7 +33,6 @@ class EnvironmentStep:
     refused: bool = False
     doubt: str = ""
     lost: bool = False
-    hangs: bool = False
 
 
 class Environment(Protocol):
@@ -53,10 +51,10 @@ class Environment(Protocol):
 
     async def step(self, action: str) -> EnvironmentStep: ...
 
-    async def confirm_failure(self, doubt: str, actions: Sequence[str], *, is_up: bool) -> None:
-        """Raise `SandboxFailed` with the doubt unless the last of these actions fails again in a new episode, after the
-        others, and the environment executes another one: one of ours, unless it `is_up` for having executed a later one
-        of the agent's. Without actions nothing is tried again. The agent's episode is over then."""
+    async def confirm_failure(self, doubt: str, executed: Sequence[str], action: str, *, is_up: bool) -> None:
+        """Raise `SandboxFailed` with the doubt unless the action fails again in a new episode, after the `executed`
+        ones, and the environment executes another one: one of ours at the same place or at the start, unless it `is_up`
+        for having executed a later one of the agent's. The agent's episode is over then."""
         ...
 
     async def close(self) -> None:

@@ -102,6 +102,15 @@ class LiveEpisode:
         return max([float(self.completed), *reported]) if reported else None
 
     @property
+    def judged(self) -> bool:
+        """False if the environment ended the episode without a reward and a word on whether the task is achieved."""
+        if not (self.steps and self.steps[-1].done) or self.total_reward is not None:
+            return True
+        return any(isinstance(step.fields.get(name), bool) for step in self.steps for name in OF_THE_TASK) or any(
+            isinstance(self.steps[-1].fields.get(name), bool) for name in OF_AN_ACTION
+        )
+
+    @property
     def hinted(self) -> bool:
         return any(step.hint for step in self.steps)
 
@@ -131,7 +140,7 @@ async def run_live_episode(
     steps: list[LiveStep] = []
     doubts: list[str] = []
     first_doubt = ("", 0)
-    is_lost = hangs = False
+    is_lost = False
     while len(steps) < max_steps and len(doubts) < MOST_DOUBTS and not is_lost and not (steps and steps[-1].done):
         text = _turn(prompt.turn, task, seen, steps)
         reply = await complete([{"role": "system", "content": system}, {"role": "user", "content": text}])
@@ -156,7 +165,7 @@ async def run_live_episode(
                 refused=step.refused,
             )
         )
-        is_lost, hangs = step.lost, step.hangs
+        is_lost = step.lost
         if step.doubt:
             doubts.append(step.doubt)
             first_doubt = first_doubt if first_doubt[0] else (step.doubt, len(steps))
@@ -171,9 +180,7 @@ async def run_live_episode(
     doubt, number = first_doubt
     if doubt:
         executed = [step.action for step in steps[: number - 1] if step.action and not step.refused]
-        # An action that got no reply holds its session on the server, and a second one would too.
-        again = [] if hangs else [*executed, steps[number - 1].action]
-        await environment.confirm_failure(doubt, again, is_up=not doubts)
+        await environment.confirm_failure(doubt, executed, steps[number - 1].action, is_up=not doubts)
     return LiveEpisode(task, tier, tuple(steps), _completed(steps), said, confirmation, opening)
 
 

@@ -165,7 +165,7 @@ class OpenEnvEnvironment:
         except HungUp as ended:
             return _refused("The server ended the session.", doubt=str(ended), lost=True)
         except NoReply as silent:
-            return _refused(f"No reply within {self._seconds:g} s.", doubt=str(silent), lost=True, hangs=True)
+            return _refused(f"No reply within {self._seconds:g} s.", doubt=str(silent), lost=True)
         self._beside = {name: value for name, value in data.items() if name not in ("observation", "reward", "done")}
         step = self._step_of("step", data)
         kind, why = tool_error(step.observation.fields)
@@ -174,7 +174,16 @@ class OpenEnvEnvironment:
         refused = kind in (*TOOL_REFUSALS, TOOL_TIMEOUT) or (bool(kind) and "validation error" in why)
         return replace(step, refused=refused, doubt=f"{self._url}, tool: {why}" if kind == TOOL_TIMEOUT else "")
 
-    async def confirm_failure(self, doubt: str, actions: Sequence[str], *, is_up: bool) -> None:
+    async def confirm_failure(self, doubt: str, executed: Sequence[str], action: str, *, is_up: bool) -> None:
+        # A server that fails after these actions, or at all, does so at an action of ours too.
+        if not is_up and not await self._executes(doubt, executed) and not await self._executes(doubt, ()):
+            raise SandboxFailed(doubt)
+        await self._open_again(doubt)
+        earlier = [await self.step(one) for one in executed]
+        if any(step.lost for step in earlier) or not (await self.step(action)).doubt:
+            raise SandboxFailed(f"{doubt} (the same action does not fail a second time)")
+
+    async def _open_again(self, doubt: str) -> None:
         await self.close()
         try:
             await self.reset()
@@ -182,27 +191,27 @@ class OpenEnvEnvironment:
             raise
         except SandboxFailed as failed:
             raise SandboxFailed(f"{doubt}; then {failed}") from None
-        again: list[EnvironmentStep] = []
-        for action in actions:
-            again.append(await self.step(action))
-            if again[-1].lost:
-                break
-        if actions and not (len(again) == len(actions) and again[-1].doubt):
-            raise SandboxFailed(f"{doubt} (the same action does not fail a second time)")
-        if is_up:
-            return
-        if again:
-            await self.close()
-            await self.reset()
-        for trial in self._form.trials(self._opening.fields):
+
+    async def _executes(self, doubt: str, before: Sequence[str]) -> bool:
+        """Return whether the server executes an action of ours after these, in a new episode. Raise `SandboxFailed` if
+        it ends the session, does not reply, or fails after them."""
+        await self._open_again(doubt)
+        seen = self._opening.fields
+        for action in before:
+            seen = (await self.step(action)).observation.fields
+        for trial in self._form.trials(seen):
             try:
                 await self._exchange("step", trial)
-            except (ServerError, HungUp):
+            except ServerError as error:
+                if before and not REFUSALS.match(error.code):
+                    raise SandboxFailed(doubt) from None
                 continue
+            except HungUp:
+                raise SandboxFailed(doubt) from None
             except NoReply as silent:
                 raise NoReply(f"{doubt}; then {silent}") from None
-            return
-        raise SandboxFailed(doubt)
+            return True
+        return False
 
     async def close(self) -> None:
         client, self._socket = self._socket, None
@@ -242,11 +251,11 @@ class OpenEnvEnvironment:
             raise SandboxFailed(f"{self._url}, {what}: the observation is {type(fields).__name__}, not an object")
         if reward is not None and not (isinstance(reward, int | float) and abs(reward) <= HIGHEST_REWARD):
             raise SandboxFailed(
-                f"{self._url}, {what}: the reward is {str(reward)[:100]}, no number that can be averaged"
+                f"{self._url}, {what}: the reward is {repr(reward)[:100]}, no number that can be averaged"
             )
         number, done = None if reward is None else float(reward), data.get("done")
         if done not in (None, False, True):
-            raise SandboxFailed(f"{self._url}, {what}: `done` is {str(done)[:100]}, neither true nor false")
+            raise SandboxFailed(f"{self._url}, {what}: `done` is {repr(done)[:100]}, neither true nor false")
         return EnvironmentStep(Observation(visible_text(fields), fields), number, bool(done), self._beside)
 
 
@@ -273,9 +282,9 @@ def _finite(text: str) -> float | str:
     return number if math.isfinite(number) else text
 
 
-def _refused(error: str, *, doubt: str = "", lost: bool = False, hangs: bool = False) -> EnvironmentStep:
+def _refused(error: str, *, doubt: str = "", lost: bool = False) -> EnvironmentStep:
     seen = Observation(error, {"error": error})
-    return EnvironmentStep(seen, None, False, refused=True, doubt=doubt, lost=lost, hangs=hangs)
+    return EnvironmentStep(seen, None, False, refused=True, doubt=doubt, lost=lost)
 
 
 def _error_in(reply: object) -> Mapping[str, Any] | None:

@@ -1,7 +1,8 @@
 """An environment server written with openenv-core's classes, as others do: a shop with a shelf to fill.
 
 The task's `seed` says how many steps it takes; some tasks misbehave: `task_id` `hangs`, `drops` (the first socket of
-the server), `breaks`, `stumbles` (one step of the server).
+the server), `breaks`, `stumbles` and `naps` (one step of the server), `breaks late` (each second step), `mute` (no
+reward and no verdict).
 """
 
 import os
@@ -13,7 +14,7 @@ from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
-dropped = stumbled = False
+dropped = stumbled = napped = False
 
 
 class ShopAction(Action):  # type: ignore[misc]  # openenv-core ships no types
@@ -25,7 +26,7 @@ class ShopObservation(Observation):  # type: ignore[misc]
     command_output: str = ""
     error: str = ""
     partial_progress: float = 0.0
-    task_achieved: bool = False
+    task_achieved: bool | None = False
     hints_used: int = 0
     shelf: dict[str, Any] = {}
 
@@ -65,10 +66,13 @@ class Shop(Environment[ShopAction, ShopObservation, State]):  # type: ignore[mis
         return self._seen(f"{self._there} on the shelf", 1.0 if self._there >= self._wanted else 0.2)
 
     def _misbehave(self) -> None:
-        global dropped, stumbled
+        global dropped, stumbled, napped
         if self._task_id == "hangs":
             time.sleep(30)
-        if self._task_id == "breaks":
+        if self._task_id == "naps" and not napped:
+            napped = True
+            time.sleep(2)
+        if self._task_id == "breaks" or (self._task_id == "breaks late" and self._steps == 1):
             raise RuntimeError("the shelf fell down")
         if self._task_id == "stumbles" and not stumbled:
             stumbled = True
@@ -78,7 +82,7 @@ class Shop(Environment[ShopAction, ShopObservation, State]):  # type: ignore[mis
             os._exit(1)
 
     def _seen(self, output: str, reward: float, *, error: str = "") -> ShopObservation:
-        achieved = self._there >= self._wanted > 0
+        achieved, is_mute = self._there >= self._wanted > 0, self._task_id == "mute"
         return ShopObservation(
             task={
                 "description": f"Put {self._wanted} things on the shelf.",
@@ -88,10 +92,10 @@ class Shop(Environment[ShopAction, ShopObservation, State]):  # type: ignore[mis
             command_output=output,
             error=error,
             partial_progress=max(0.0, min(1.0, self._there / max(self._wanted, 1))),
-            task_achieved=achieved,
+            task_achieved=None if is_mute else achieved,
             hints_used=self._hints,
             shelf={"things": self._there, "expected_things": "SECRET-CRITERION"},
-            reward=reward,
+            reward=None if is_mute else reward,
             done=achieved,
         )
 

@@ -40,7 +40,7 @@ class ComparedExample:
 @dataclass(frozen=True, slots=True)
 class ComparedResult:
     """One model's answer or episode: `mark` for programs, `label` for people, `values` by metric. `failed`: the call
-    failed, and the answer is empty."""
+    failed, and the answer is empty, or no verdict is known."""
 
     pk: int
     mark: str
@@ -140,15 +140,17 @@ def _same_task(old: Episode, new: Episode, same_split: bool) -> bool:
 
 
 def _result(episode: Episode, told: Collection[str]) -> ComparedResult:
-    """`told` are the rewards and progress that the environment reports. An episode without them has earned nothing."""
+    """`told` are the rewards and progress that the environment reports. An episode without them has earned nothing.
+    One without a verdict makes no two models equivalent."""
     mark, label = ("completed", "completed") if episode.completed else ("missed", "not completed")
+    label = label if episode.judged else "not judged"
     values = {name: float(getattr(episode, name)) for name in EPISODE_COUNTS}
     values |= {name: float(getattr(episode, name) or 0.0) for name in told}
     if "max_progress" in told:
         values["max_progress"] = max(values["max_progress"], values["completed"])
     values["completed_steps"] = values["completed"] * values["steps"]
     values["completed_without_hint"] = float(episode.completed and not episode.hinted)
-    return ComparedResult(episode.pk, mark, label, values)
+    return ComparedResult(episode.pk, mark, label, values, failed=not episode.judged)
 
 
 def tasks_of(pairs: Sequence[ComparedPair]) -> list[str]:

@@ -16,7 +16,7 @@ from curation.evaluations.missing import missing_by_place, missing_by_tier
 from curation.evaluations.models import Episode, Evaluation, TaskPlayed
 from curation.evaluations.screen.figures import Row, ScreenFigures, number, with_ranks
 from curation.runs.models import Item, ItemState
-from curation.web.text.figures import percent
+from curation.web.text.figures import counted, percent
 from judging.statistics.rates import clustered_wilson
 
 DECIMALS = 4
@@ -42,6 +42,7 @@ TALLY = {
 MORE = {
     **TALLY,
     "unconfirmed": Count("pk", filter=Q(played=TaskPlayed.UNCONFIRMED)),
+    "unjudged": Count("pk", filter=Q(judged=False)),
     "all_steps": Sum("steps"),
     "failures": Sum("format_failures"),
     "invalid_actions": Sum("invalid_actions"),
@@ -55,9 +56,11 @@ MORE = {
     "other_reward": Avg(SUMMED, filter=~COMPLETED),
     **{f"within_{limit}": Count("pk", filter=COMPLETED & Q(steps__lte=limit)) for limit in LIMITS},
 }
-NOTHING: Mapping[str, Any] = dict.fromkeys(MORE) | dict.fromkeys(
-    (*TALLY, "unconfirmed", "all_steps", "invalid_actions"), 0
-)
+# Counts of a row besides those with a rate.
+COUNTED = ("unconfirmed", "unjudged", "at_limit", "invalid_actions")
+# Figures of completion where no episode has a verdict.
+UNJUDGED: Row = {**dict.fromkeys(("completion_rate", "completion_rate_without_hints")), "completion_within": {}}
+NOTHING: Mapping[str, Any] = dict.fromkeys(MORE) | dict.fromkeys((*TALLY, *COUNTED, "all_steps"), 0)
 Tallies = dict[tuple[object, ...], Mapping[str, Any]]
 
 
@@ -89,6 +92,28 @@ def live_figures(evaluation: Evaluation) -> ScreenFigures:
         by_tier[tier].append(row | unreported | _missing(lacks))
     tiers = {tier: _ranked(by_tier[tier]) for tier in sorted(by_tier, key=tier_order)}
     return ScreenFigures(live_rows(evaluation), tiers, {})
+
+
+def live_notes(evaluation: Evaluation, rows: Sequence[Row]) -> list[str]:
+    """Sentences about figures that say less than they seem to."""
+    return [*_ending_notes(rows, evaluation.params["max_steps"]), *stalling_notes(rows)]
+
+
+def _ending_notes(rows: Sequence[Row], most: int) -> list[str]:
+    """Sentences about episodes that the environment did not judge or did not end; `most` are the steps of the limit."""
+    notes = []
+    for row in rows:
+        if row["unjudged"]:
+            notes.append(
+                f"{row['model']}: {counted(row['unjudged'], 'episode')} of {row['n']:,} ended without a reward, and "
+                "the server does not say whether the task is achieved. None of them counts as completed."
+            )
+        if row["n"] and row["at_limit"] == row["n"]:
+            notes.append(
+                f"{row['model']}: all episodes took the {counted(most, 'step')} of the limit and none is completed. "
+                "The server may never end one."
+            )
+    return notes
 
 
 def stalling_notes(rows: Sequence[Row]) -> list[str]:
@@ -138,9 +163,10 @@ def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, i
     }
     rounded = {name: None if value is None else round(float(value), DECIMALS) + 0.0 for name, value in figures.items()}
     within = {str(limit): round(tally[f"within_{limit}"] / n, DECIMALS) for limit in LIMITS} if n else {}
-    counted = {"n": n, "errors": 0, "mismatches": 0, "unconfirmed": tally["unconfirmed"], "tasks": len(clusters)}
-    counted |= {"invalid_actions": tally["invalid_actions"], **_missing(0)}
-    return {"model": model, **counted, **rounded, "completion_within": within, "intervals": _intervals(clusters)}
+    counts = {"n": n, "errors": 0, "mismatches": 0, "tasks": len(clusters), **_missing(0)}
+    counts |= {name: tally[name] for name in COUNTED}
+    row = {"model": model, **counts, **rounded, "completion_within": within, "intervals": _intervals(clusters)}
+    return row | (UNJUDGED if n and tally["unjudged"] == n else {})
 
 
 def _unreported(evaluation: Evaluation) -> Row:
@@ -179,7 +205,8 @@ def rank_of_live(row: Row) -> tuple[bool, float, float, float]:
 
 def _tallies(evaluation: Evaluation, *parts: str) -> Tallies:
     episodes = Episode.objects.filter(evaluation=evaluation)
-    rows: list[Mapping[str, Any]] = list(episodes.values(*parts).annotate(**MORE).order_by(*parts))
+    at_limit = Count("pk", filter=~COMPLETED & Q(steps__gte=evaluation.params["max_steps"]))
+    rows: list[Mapping[str, Any]] = list(episodes.values(*parts).annotate(**MORE, at_limit=at_limit).order_by(*parts))
     return {tuple(row[part] for part in parts): row for row in rows}
 
 

@@ -21,7 +21,7 @@ TRACED = (
     *("hint", "reward", "progress", "done"),
 )
 FIGURES = (
-    *("completed", "steps", "max_progress", "total_reward", "terminal_reward"),
+    *("completed", "judged", "steps", "max_progress", "total_reward", "terminal_reward"),
     *("hinted", "format_failures", "invalid_actions"),
 )
 
@@ -57,6 +57,7 @@ def from_shell(episode: ShellEpisode, *, task: str) -> PlayedEpisode:
         steps[-1]["observation"] |= _ending(episode)
     figures = {
         "completed": episode.keep,
+        "judged": True,
         "steps": len(steps),
         **dict.fromkeys(("max_progress", "total_reward", "terminal_reward"), solved),
         "hinted": False,

@@ -18,7 +18,11 @@ class LiveScoreOut(Schema):
     errors: int = Field(description="Episodes whose environment or model failed; never scored.")
     mismatches: int = Field(description="Episodes of another task than the one asked for; never scored.")
     unconfirmed: int = Field(description="Episodes whose task the server does not say.")
-    completion_rate: float | None
+    unjudged: int = Field(
+        0, description="Episodes that ended without a reward, of which the server does not say whether they completed."
+    )
+    at_limit: int = Field(0, description="Episodes of as many steps as the launch allows that are not completed.")
+    completion_rate: float | None = Field(description="Null where the server judged none of the episodes.")
     completion_rate_without_hints: float | None
     completion_within: dict[str, float] = Field(
         description="Completed episodes of at most so many steps, as a share of all.", examples=[{"5": 0.4}]

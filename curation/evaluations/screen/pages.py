@@ -4,7 +4,7 @@ from typing import Any
 from django.urls import reverse
 
 from curation.evaluations.contamination.pages import contamination_of, gaps_of
-from curation.evaluations.live.figures import live_figures, live_rows, stalling_notes
+from curation.evaluations.live.figures import live_figures, live_notes, live_rows
 from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
@@ -54,7 +54,7 @@ def evaluation_page(evaluation: Evaluation) -> Json:
         "baseline_pk": evaluation.split.baseline_id if evaluation.split else None,
         "log_url": reverse(log, args=[evaluation.project.slug, evaluation.pk]),
         "mismatches": _mismatches(evaluation) if any(line.get("mismatches") for line in table["lines"]) else [],
-        "notes": stalling_notes(live_rows(evaluation)) if live and not running else [],
+        "notes": live_notes(evaluation, live_rows(evaluation)) if live and not running else [],
         "missing": [] if running else missing_notes(evaluation, rows_of(evaluation)),
         "result_url": f"/api/v1/evaluations/{evaluation.pk}/result.json",
         "conclusions": [] if running or live else conclusions_of(evaluation, overall(evaluation)),

@@ -5,7 +5,7 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.schemas import ContaminationOut, Position
-from curation.evaluations.live.figures import stalling_notes
+from curation.evaluations.live.figures import live_notes
 from curation.evaluations.live.mismatches import mismatches_of
 from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
 from curation.evaluations.missing import missing_notes
@@ -153,7 +153,7 @@ def evaluation_out(evaluation: Evaluation, figures: ScreenFigures, check: Contam
         "clean": figures.clean,
         "contaminated": figures.contaminated,
         "mismatches": mismatches_of(evaluation) if live else [],
-        "notes": [*missing_notes(evaluation, figures.rows), *(stalling_notes(figures.rows) if live else [])],
+        "notes": [*missing_notes(evaluation, figures.rows), *(live_notes(evaluation, figures.rows) if live else [])],
         "conclusions": conclusions_of(evaluation, figures.rows),
     }
 

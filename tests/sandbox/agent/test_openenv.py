@@ -106,16 +106,22 @@ def test_a_full_server_is_told_from_a_broken_one(shop_server: str) -> None:
     assert EnvironmentFull not in outcomes[:2]
 
 
-def test_an_error_that_does_not_come_again_is_the_servers(shop_server: str) -> None:
-    """The episode went on after it, but the model cannot be blamed. The next try of the episode is whole."""
-    with pytest.raises(SandboxFailed, match="the shelf is locked .* does not fail a second time"):
-        play(shop_server, ["shop add"], task_id="stumbles")
-    episode = play(shop_server, ["shop add"], task_id="stumbles")
+@pytest.mark.parametrize(("task_id", "words"), [("stumbles", "the shelf is locked"), ("naps", "did not answer a step")])
+def test_an_error_that_does_not_come_again_is_the_servers(shop_server: str, task_id: str, words: str) -> None:
+    """The model cannot be blamed, also where the episode went on after it. The next try of the episode is whole."""
+    with pytest.raises(SandboxFailed, match=f"{words} .*does not fail a second time"):
+        play(shop_server, ["shop add"], task_id=task_id, seconds=1.0)
+    episode = play(shop_server, ["shop add"], task_id=task_id)
     assert (episode.completed, episode.invalid_actions) == (True, 0)
 
 
 @pytest.mark.parametrize(
-    ("task_id", "words"), [("breaks", "the shelf fell down"), ("hangs", "did not answer a step within 1 s")]
+    ("task_id", "words"),
+    [
+        ("breaks", "the shelf fell down"),
+        ("breaks late", "the shelf fell down"),
+        ("hangs", "did not answer a step within 1 s"),
+    ],
 )
 def test_what_goes_wrong_on_the_server_is_infra(
     shop_server: str, monkeypatch: pytest.MonkeyPatch, task_id: str, words: str
