@@ -104,9 +104,10 @@ def _ending_notes(rows: Sequence[Row], most: int) -> list[str]:
     notes = []
     for row in rows:
         if row["unjudged"]:
+            ended = counted(int(number(row, "unjudged")), "episode")
             notes.append(
-                f"{row['model']}: {counted(row['unjudged'], 'episode')} of {row['n']:,} ended without a reward, and "
-                "the server does not say whether the task is achieved. None of them counts as completed."
+                f"{row['model']}: {ended} of {row['n']:,} ended without a reward, and the server does not say whether "
+                "the task is achieved. None of them counts as completed."
             )
         if row["n"] and row["at_limit"] == row["n"]:
             notes.append(

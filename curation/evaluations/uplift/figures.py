@@ -7,17 +7,25 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from curation.evaluations.compare.compare import INCOMPLETE
-from curation.evaluations.models import EvaluatedModel, Evaluation, ScreenedAnswer
+from curation.evaluations.contamination.kind import ContaminationRun
+from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, ScreenedAnswer
 from curation.evaluations.screen.pages import COLUMN_WORDS
 from curation.evaluations.uplift.params import Arm, UpliftParams
-from curation.runs.models import Item, ItemState
+from curation.runs.models import Item, ItemState, Run
 from curation.web.text.figures import counted, percent
 from judging.statistics.paired import PairedVerdict
 from judging.statistics.paired_tests import holm
 from judging.statistics.seeds import difference_over_seeds
 
 Floats = NDArray[np.float64]
-WORDS = {**dict(COLUMN_WORDS), "exact": "exact match", "service_and_op": "service and operation"}
+# Instead of a metric, where the trainer returned one figure for each seed and no answers.
+FIGURE = "figure"
+WORDS = {
+    **dict(COLUMN_WORDS),
+    "exact": "exact match",
+    "service_and_op": "service and operation",
+    FIGURE: "the trainer's own figure",
+}
 
 
 class ArmFigures(BaseModel):
@@ -150,6 +158,22 @@ def _gain(
     gain.rows, gain.delta, gain.p, gain.equivalence = rows, round(known.delta, 4), known.p, known.equivalence
     gain.low, gain.high = round(known.interval.low, 4), round(known.interval.high, 4)
     return gain
+
+
+def metric_of(run: Run, metric: str) -> str:
+    """Return the metric of the answers, or `FIGURE` if the trainer scored its models itself."""
+    results = Item.objects.filter(run=run, stage="train", state=ItemState.DONE).values_list("result", flat=True)
+    return FIGURE if any(result.get("figure") is not None for result in results) else metric
+
+
+def held_out_notes(evaluation: Evaluation, exports: Mapping[str, str]) -> list[str]:
+    """For each export by its name, say which rows of the split its newest check found, or that there is none."""
+    notes = []
+    for name, export in exports.items():
+        check = ContaminationCheck.objects.filter(run__params__export=export).newest(evaluation.split)
+        said = ContaminationRun().conclude(check.run) if check else "Not checked for rows of the split."
+        notes.append(f"{name[0].upper()}{name[1:]}: {said}")
+    return notes
 
 
 def conclusion(gain: Gain, metric: str) -> str:

@@ -10,7 +10,15 @@ from curation.evaluations.families import family_as_json, family_named
 from curation.evaluations.models import UPLIFT, Evaluation, Split
 from curation.evaluations.screen.figures import overall, save_figures
 from curation.evaluations.splits.forms import split_choices, split_named
-from curation.evaluations.uplift.figures import WORDS, ArmFigures, Gain, conclusion, uplift_of
+from curation.evaluations.uplift.figures import (
+    WORDS,
+    ArmFigures,
+    Gain,
+    conclusion,
+    held_out_notes,
+    metric_of,
+    uplift_of,
+)
 from curation.evaluations.uplift.params import (
     EXPORTS,
     RECIPE,
@@ -104,11 +112,15 @@ class UpliftRun(Kind[UpliftParams]):
         save_figures(evaluation, overall(evaluation))
         found = uplift_of(evaluation, params, arms_of(run, params))
         arms, gains = ([one.model_dump(mode="json") for one in rows] for rows in found)
-        return {"metric": params.metric, "arms": arms, "gains": gains}
+        return {"metric": metric_of(run, params.metric), "arms": arms, "gains": gains}
 
     def conclude(self, run: Run) -> str:
         gains = run.result.get("gains")
-        return conclusion(Gain.model_validate(gains[0]), run.result["metric"]) if gains else ""
+        if not gains:
+            return ""
+        gain = Gain.model_validate(gains[0])
+        held_out = _held_out(run) if gain.tone != "muted" else []
+        return " ".join([conclusion(gain, run.result["metric"]), *held_out])
 
     def next_steps(self, run: Run) -> Sequence[tuple[str, str]]:
         slug, split = run.project.slug, run.params["split"]
@@ -122,14 +134,20 @@ class UpliftRun(Kind[UpliftParams]):
         if "gains" not in run.result:
             return {}
         gains = [Gain.model_validate(one) for one in run.result["gains"]]
-        params = self.read(run)
         return {
             "arms": [ArmFigures.model_validate(one) for one in run.result["arms"]],
             "gains": gains,
-            "conclusion": conclusion(gains[0], params.metric),
-            "metric": WORDS[params.metric],
+            "conclusion": conclusion(gains[0], run.result["metric"]),
+            "held_out": _held_out(run),
+            "metric": WORDS[run.result["metric"]],
             "evaluation_url": reverse("evaluation-page", args=[run.project.slug, run.result["evaluation"]]),
         }
+
+
+def _held_out(run: Run) -> list[str]:
+    names = [arm["name"] for arm in run.result["arms"]]
+    exports = dict(zip(names, (run.result[EXPORTS][side] for side in SIDES), strict=False))
+    return held_out_notes(Evaluation.objects.select_related("split").get(run=run), exports)
 
 
 def _export(run: Run, given: str) -> str:

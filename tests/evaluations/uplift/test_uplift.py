@@ -70,10 +70,20 @@ def test_the_run_says_by_how_much_and_how_sure(client: Client) -> None:
     assert same_size["before"] == f"{raw['name']}, 30 rows"
 
     said = kind_of("uplift").conclude(ended)
+    assert f"Export {params['before']}: Not checked for rows of the split." in said
+    check = {"split": params["split"], "export": params["after"]}
+    assert end(launch(project=project, kind="contamination", params=check, user=None)).state == "succeeded"
+    said = kind_of("uplift").conclude(ended)
+    assert f"Export {params['after']}: 30 of 60 rows are in the training data." in said
     gains = f"Training on {curated['name']} clearly gains exact match against {raw['name']}"
     assert gains in said and "over 3 seeds" in said
     shown = page(client, project, "run-page", ended.pk)
-    assert said in shown and "clearly different" in shown and "$1.50" in shown
+    assert (
+        gains in shown
+        and "30 of 60 rows are in the training data" in shown
+        and "clearly different" in shown
+        and "$1.50" in shown
+    )
     answers = page(client, project, "evaluation-calls", Evaluation.objects.get(run=ended).pk)
     assert f"{curated['name']}, seed 2" in answers
 
@@ -104,6 +114,7 @@ def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
     assert raw["values"] == {"1": 0.606, "2": 0.612, "3": 0.618} and curated["mean"] == 0.306
     (gain,) = ended.result["gains"]
     assert (gain["rows"], gain["delta"], gain["said"], raw["tokens"]) == (1, -0.306, "clearly different", None)
+    assert ended.result["metric"] == "figure" and "loses the trainer's own figure" in kind_of("uplift").conclude(ended)
 
 
 @pytest.mark.parametrize(
