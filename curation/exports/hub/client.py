@@ -47,6 +47,8 @@ def push(
     try:
         with _ONE_PUSH, _checked_connections(repository.endpoint):
             return _push(api, repository, files, earlier, message)
+    except KeyError as error:  # the client reads the hub's answers without checks
+        raise PushFailed(f"the hub's answer has no {error}") from None
     except (HfHubHTTPError, httpx.HTTPError, Problem, OSError, ValueError) as error:
         raise PushFailed(_reason(error, token)) from None  # the cause may repeat the request
 
@@ -100,5 +102,9 @@ def _checked_connections(endpoint: str) -> Iterator[None]:
 
 def _reason(error: Exception, token: str) -> str:
     text = error.detail if isinstance(error, Problem) else str(error)
-    first = " ".join(text.split())[:500] or type(error).__name__
-    return first.replace(token, "…")
+    first = (" ".join(text.split())[:500] or type(error).__name__).replace(token, "…")
+    if isinstance(error, httpx.ReadError | httpx.ReadTimeout | httpx.RemoteProtocolError):
+        return (
+            f"{first.rstrip('.')}. The hub may have made the commit: a second push of these files makes no other one."
+        )
+    return first

@@ -38,6 +38,8 @@ from curation.web.text.figures import counted
 from sandbox.harbor.export import IMAGE
 
 NAME, TASKS = "push", "push_tasks"
+# The names of the files that a push has begun to write, in its run's result until it has ended.
+SENT = "sent"
 
 
 class _Params(StrictModel):
@@ -93,6 +95,9 @@ class _PushStage(StageOf[P]):
             with tempfile.TemporaryDirectory(prefix="winnow-push-") as folder:
                 content = self.content(project, Path(folder))
                 context.checkpoint()
+                # A commit whose answer is lost has written them too.
+                sent = {**context.run.result, SENT: sorted(content.files)}
+                Run.objects.filter(pk=context.run.pk).update(result=sent)
                 commit = push(
                     repository=Repository(hub.endpoint, self._params.repository, self._params.private),
                     token=read_token(hub.token),
@@ -245,6 +250,8 @@ def pushes_of(export: Export) -> list[Run]:
 
 
 def _pushed_before(project: Project, repository: str) -> list[str]:
-    """Return the names of all files that pushes of this project have written to the repository."""
+    """Return the names of all files that pushes of this project have written, or may have, to the repository."""
     runs = Run.objects.filter(project=project, kind__in=(NAME, TASKS), params__repository=repository)
-    return sorted({name for result in runs.values_list("result", flat=True) for name in result.get("files", ())})
+    return sorted(
+        {name for result in runs.values_list("result", flat=True) for name in result.get("files", result.get(SENT, ()))}
+    )

@@ -43,13 +43,15 @@ class HubRepository:
 
 @dataclass
 class Hub:
-    """`fail_next` are answers (status, text) for the next requests whose path contains a word."""
+    """`fail_next` are answers (status, text) for the next requests whose path contains a word. `lose_next` loses the
+    answer of the next commit."""
 
     address: str = ""
     repositories: dict[str, HubRepository] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     fail_next: list[tuple[str, int, str]] = field(default_factory=list)
+    lose_next: bool = False
 
     def add(self, name: str, *, private: bool = True, tree: dict[str, bytes] | None = None) -> HubRepository:
         found = self.repositories[name] = HubRepository(private)
@@ -199,6 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
             elif line["key"] == "deletedFile":
                 del tree[value["path"]]
         repository.commit(tree)
+        if self.hub.lose_next:
+            self.hub.lose_next, self.close_connection = False, True
+            return
         url = f"{self.hub.address}/datasets/{name}/commit/{repository.head}"
         self._answer(200, {"success": True, "commitOid": repository.head, "commitUrl": url, "hookOutput": ""})
 

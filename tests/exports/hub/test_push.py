@@ -177,6 +177,24 @@ def test_files_of_an_earlier_push_go_and_those_of_others_stay(hub: Hub, export: 
     assert pushed(hub) == {**digests(later), "NOTES.md": hashlib.sha256(b"ours, by hand").hexdigest()}
 
 
+def test_files_of_a_commit_whose_answer_was_lost_are_no_part_of_the_next_push(hub: Hub, export: Export) -> None:
+    hub.add(REPOSITORY)
+    hub.lose_next = True
+    assert "The hub may have made the commit" in reason_of(push(export))
+    assert pushed(hub) == digests(export)
+    later = run_export(export.project, {"formats": ["kto"]})
+
+    push(later)
+
+    assert pushed(hub) == digests(later)
+
+
+def test_an_answer_that_the_client_cannot_read_is_said(hub: Hub, export: Export) -> None:
+    hub.add(REPOSITORY)
+    hub.fail_next.append(("/commit/", 200, "hook refused"))
+    assert reason_of(push(export)) == f"{REPOSITORY}: the hub's answer has no 'commitUrl'"
+
+
 def test_a_private_push_to_a_public_repository_writes_nothing(hub: Hub, export: Export) -> None:
     hub.add(REPOSITORY, private=False)
 
