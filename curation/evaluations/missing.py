@@ -5,7 +5,14 @@ from typing import Any
 
 from django.db.models import Count
 
-from curation.evaluations.models import Episode, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
+from curation.evaluations.models import (
+    Episode,
+    EvaluatedModel,
+    Evaluation,
+    EvaluationKind,
+    ScreenedAnswer,
+    TaskPlayed,
+)
 from curation.runs.models import Item, ItemQuerySet
 from curation.web.text.figures import counted
 
@@ -88,9 +95,14 @@ def retry_notes(model: EvaluatedModel) -> list[str]:
 
 
 def failure_notes(model: EvaluatedModel) -> list[str]:
-    """A sentence about the failed calls of a static screen or the episodes without a verdict, if the model has any."""
-    if unjudged := Episode.objects.filter(by=model, judged=False).count():
-        return [f"{model.name}: the server did not judge {counted(unjudged, 'episode')}, which equal no other model's."]
+    """Sentences about the failed calls of a static screen, or the episodes whose verdict or task is not known."""
+    if model.evaluation.kind == EvaluationKind.LIVE:
+        episodes = Episode.objects.filter(by=model)
+        unknown = (
+            ("did not judge {}, which equal no other model's", episodes.filter(judged=False).count()),
+            ("does not say the task of {}", episodes.filter(played=TaskPlayed.UNCONFIRMED).count()),
+        )
+        return [f"{model.name}: the server {did.format(counted(n, 'episode'))}." for did, n in unknown if n]
     failed = ScreenedAnswer.objects.filter(by=model, failed=True).count()
     count = "counts as a wrong answer" if failed == 1 else "count as wrong answers"
     said = f"{model.name}: {counted(failed, 'call')} failed and {count}, which no other model's answers equal."

@@ -104,7 +104,5 @@ def _reason(error: Exception, token: str) -> str:
     text = error.detail if isinstance(error, Problem) else str(error)
     first = (" ".join(text.split())[:500] or type(error).__name__).replace(token, "…")
     if isinstance(error, httpx.ReadError | httpx.ReadTimeout | httpx.RemoteProtocolError):
-        return (
-            f"{first.rstrip('.')}. The hub may have made the commit: a second push of these files makes no other one."
-        )
+        return f"{first.rstrip('.')}. The hub may have made the commit; pushing these files again makes no second one."
     return first

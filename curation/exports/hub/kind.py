@@ -125,7 +125,8 @@ class _PushStage(StageOf[P]):
                     "run": str(run.pk),
                 },
             )
-            Run.objects.filter(pk=run.pk).update(result={**run.result, **result})
+            earlier = {name: value for name, value in run.result.items() if name != SENT}
+            Run.objects.filter(pk=run.pk).update(result={**earlier, **result})
             return result
 
         return pushed
@@ -252,6 +253,5 @@ def pushes_of(export: Export) -> list[Run]:
 def _pushed_before(project: Project, repository: str) -> list[str]:
     """Return the names of all files that pushes of this project have written, or may have, to the repository."""
     runs = Run.objects.filter(project=project, kind__in=(NAME, TASKS), params__repository=repository)
-    return sorted(
-        {name for result in runs.values_list("result", flat=True) for name in result.get("files", result.get(SENT, ()))}
-    )
+    results = runs.values_list("result", flat=True)
+    return sorted({name for result in results for name in (result.get("files") or result.get(SENT, ()))})

@@ -158,6 +158,8 @@ def test_two_models_are_compared_task_by_task(
     models = [Evaluation.objects.get(pk=pk).models.get().pk for pk in (before, after)]
     page = client.get(f"/p/{shop.slug}/evaluations/compare/?before={models[0]}&after={models[1]}")
     assert page.status_code == 200 and "completed now, not before" in page.content.decode()
+    settings = "The two had different settings, which may be the cause of a difference: max_steps 2 → 4."
+    assert found["notes"] == [settings] and settings in page.content.decode()
     said = "Whether full and half differ is not known: tasks completed 50 % → 100 % (+50.0 pp"
     assert said in page.content.decode() and found["conclusion"].startswith(said)
     chart = f"/p/{shop.slug}/evaluations/compare/chart/?before={models[0]}&after={models[1]}&shown="
