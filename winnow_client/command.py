@@ -35,7 +35,8 @@ def main(arguments: Sequence[str]) -> None:
         print(failed.run.model_dump_json(indent=2))
         sys.exit(str(failed))
     except (WinnowError, OSError, ValueError) as error:
-        sys.exit(f"Error: {error}")
+        path = getattr(error, "filename", None)
+        sys.exit(f"Error: {path}: {error.strerror}" if isinstance(error, OSError) and path else f"Error: {error}")
 
 
 def _run(site: Winnow, options: argparse.Namespace) -> None:

@@ -337,7 +337,7 @@ def test_winnow_remote_imports_runs_and_exports_on_the_site(
         (["run", "king", "--project", "nosuch"], "nosuch"),
         (["run", "king"], "--project"),
         (["run", "--config", str(broken)], "broken.toml: Expected"),
-        (["import", str(tmp_path / "missing"), "--project", "acme"], "No such file"),
+        (["import", str(tmp_path / "missing"), "--project", "acme"], f"Error: {tmp_path / 'missing'}: No such file"),
     ):
         with pytest.raises(SystemExit, match=reason):
             command.main(wrong)

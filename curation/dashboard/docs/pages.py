@@ -85,6 +85,8 @@ def _read(name: str) -> DocsDocument:
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrSet("id", anchor_of(tokens[index + 1].content))
+        if token.attrGet("style") == "text-align:right":  # pages allow no inline style
+            token.attrs = {"class": "num"}
         for child in token.children or ():
             _lead_here(child)
     # Without the title, which is the heading of the page: it is three tokens.

@@ -46,7 +46,9 @@ def test_every_link_of_a_page_leads_to_a_page_and_a_heading(client: Client, name
     page = client.get(here).content.decode()
     assert page.count("<h1") == 1 and documents()[name].title in page
     text = page[page.index('<article class="docs__text">') :]
-    for target in HREF.findall(text[: text.index("</article>")]):
+    text = text[: text.index("</article>")]
+    assert 'style="' not in text, "pages allow no inline style"
+    for target in HREF.findall(text):
         place, _, anchor = urljoin(here, target).partition("#")
         if not place.startswith("/docs/"):
             continue
