@@ -116,12 +116,16 @@ class PullStage(StageOf[PullParams]):
         progress = PullProgress.model_validate(item.data)
         until = datetime.fromisoformat(run.result["until"])
         share = project.settings.intake.share
+        seen = {progress.cursor}
         try:
             with TraceService(
                 source, secret, since=params.since, until=until, checkpoint=context.checkpoint
             ) as service:
                 while not progress.ended:
                     page = service.page(progress.cursor)
+                    if page.cursor and page.cursor in seen:
+                        raise PullFailed(f"{source.address} leads back to a page that was read: its pages have no end.")
+                    seen.add(page.cursor)
                     calls = [row for row in page.rows if is_sampled(row, share)]
                     if params.kind == "turns":
                         keep_batch(project=project, user=run.created_by, rows=calls)

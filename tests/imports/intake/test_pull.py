@@ -183,6 +183,14 @@ def test_what_may_pass_is_tried_again_and_a_failed_pull_goes_on_where_it_was(
     assert ["cursor=2" in path for path in services.asked] == [True]
 
 
+@pytest.mark.parametrize("source", ["live", "lab"])
+def test_pages_without_an_end_are_said(services: Services, project: Project, source: str) -> None:
+    """A page that leads to itself was read and stored for ever."""
+    services.observations, services.spans, services.most = [observation(1)], [span(1)], 0
+    run = end(start(project, source))
+    assert run.state == RunState.FAILED and "its pages have no end" in run.items.get().reason
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
