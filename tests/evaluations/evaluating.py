@@ -159,9 +159,9 @@ def check(project: Project, split: Split, **against: str) -> Run:
     return end(launch(project=project, kind="contamination", params=params, user=None))
 
 
-def evaluated(script: Script, split: str, *models: str) -> str:
+def evaluated(script: Script, split: str, *models: str, **params: object) -> str:
     """The evaluation of these models on the split, started by REST."""
-    body = {"models": list(models), "split": split}
+    body = {"models": list(models), "split": split, **params}
     run = done(script, script("post", f"{script.here}/evaluations", body))
     evaluation: str = run["result"]["evaluation"]
     return evaluation

@@ -44,6 +44,7 @@ class LeaderboardOut(Schema):
     split: SplitRef | None
     kind: str = Field(examples=["static"])
     mixed: bool = Field(description="The evaluations sent different numbers of rows.")
+    settings: list[str] = Field([], description="Names of the settings that the models do not share.")
     data: list[LeaderOut]
     next_cursor: str | None = None
 
@@ -152,6 +153,7 @@ def _leaderboard_out(board: Leaderboard) -> Json:
         "split": split_ref(split),
         "kind": board.kind.value,
         "mixed": board.mixed,
+        "settings": board.settings,
         "data": entries,
         "next_cursor": None,
     }

@@ -5,17 +5,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from curation.evaluations.compare.pairs import ComparedPair, paired, tasks_of
+from curation.evaluations.compare.settings import setting_notes
 from curation.evaluations.metrics import SCALES, SHARE, Metric, Scale, column_of, tier_order
 from curation.evaluations.missing import failure_notes, missing_pairs, retry_notes
-from curation.evaluations.models import EvaluatedModel, EvaluationKind
+from curation.evaluations.models import EvaluatedModel
 from curation.web.text.figures import counted
 from judging.statistics.paired import RESAMPLES, McNemar, MeanDifference, PairedVerdict, difference, mcnemar
 from judging.statistics.paired_tests import holm
 
 # With many tasks fewer resamples give the same interval, and a page does not have to wait.
 INCOMPLETE = "incomplete"
-# The parameters of a launch, besides those of its calls, that change what a model can achieve.
-SETTINGS = ("environment", "reset_template", "max_steps", "hints", "tools", "action_field")
 MANY_TASKS, RESAMPLES_OF_MANY = 500, 2_000
 
 
@@ -157,7 +156,7 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> ModelComparison
         unpaired=unpaired,
         missing=missing,
         notes=(
-            *_setting_notes(before, after),
+            *setting_notes(before, after),
             *(note for model in (before, after) for note in (*retry_notes(model), *failure_notes(model))),
         ),
         metrics=tuple(islice(corrected, len(overall))),
@@ -166,30 +165,6 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> ModelComparison
         gains=tuple(pair for pair, gain in gains if gain > 0),
         losses=tuple(pair for pair, gain in gains if gain < 0),
     )
-
-
-def _setting_notes(before: EvaluatedModel, after: EvaluatedModel) -> list[str]:
-    """A sentence about settings that the two launches do not share, if there are any."""
-    launches = [model.evaluation.params for model in (before, after)]
-    live = before.evaluation.kind == EvaluationKind.LIVE
-    # Launches of earlier versions do not have all of them.
-    names = [name for name in SETTINGS if live and all(name in params for params in launches)]
-    one, other = (
-        {
-            **{name: model.evaluation.params[name] for name in names},
-            **model.call_params,
-            "family": model.evaluation.family,
-        }
-        for model in (before, after)
-    )
-    differing = [
-        name if isinstance(one.get(name) or other.get(name), dict) else f"{name} {one.get(name)} → {other.get(name)}"
-        for name in one | other
-        if one.get(name) != other.get(name)
-    ]
-    if not differing:
-        return []
-    return [f"The two had different settings, which may be the cause of a difference: {', '.join(differing)}."]
 
 
 def changes(pairs: Sequence[ComparedPair], metrics: Sequence[Metric], *, margin: float) -> tuple[MetricChange, ...]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from curation.evaluations.compare.settings import differing_settings
 from curation.evaluations.live.figures import rank_of_live
 from curation.evaluations.models import EvaluatedModel, EvaluationKind, Split
 from curation.evaluations.screen.figures import rank_of_screen
@@ -25,6 +26,11 @@ class Leaderboard:
     @property
     def mixed(self) -> bool:
         return len({entry.figures.get("n") for entry in self.entries}) > 1
+
+    @property
+    def settings(self) -> list[str]:
+        """The names of the settings that the models do not share."""
+        return sorted(differing_settings(self.entries))
 
 
 def leaderboard(

@@ -95,7 +95,7 @@ def test_the_leaderboard_ranks_all_evaluations_and_flags_regressions(server: Mod
     for name in ("bad", "good"):
         evaluated(script, split, name)
     board = script("get", f"{script.here}/leaderboard").json()
-    assert [entry["figures"]["model"] for entry in board["data"]] == ["good", "bad"]
+    assert ([entry["figures"]["model"] for entry in board["data"]], board["settings"]) == (["good", "bad"], [])
     best = board["data"][0]["evaluation"]
     pinned = script("post", f"/evaluations/{best}/baseline", {}).json()
     assert [(entry["baseline"], entry["regressed"]) for entry in pinned["data"]] == [(True, False), (False, True)]
@@ -104,6 +104,11 @@ def test_the_leaderboard_ranks_all_evaluations_and_flags_regressions(server: Mod
     assert AuditEntry.objects.filter(action="baseline.pin").count() == 1
     assert script("delete", f"/splits/{split}/baseline").status_code == 204
     assert not any(entry["regressed"] for entry in script("get", f"{script.here}/leaderboard").json()["data"])
+
+    short = evaluated(script, split, "bad", max_tokens=7)
+    assert script("get", f"{script.here}/leaderboard").json()["settings"] == ["max_tokens"]
+    said = "The two had different settings, which may be the cause of a difference: max_tokens 120 → 7."
+    assert said in script("get", f"/evaluations/{best}/compare/{short}").json()["notes"]
 
 
 def test_a_screen_with_rows_that_have_no_result_is_compared_with_nothing(server: ModelServer) -> None:
