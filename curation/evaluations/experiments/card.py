@@ -25,16 +25,21 @@ class ExpectationOut(Out):
     low: float | None = None
     high: float | None = None
     said: str | None = None
-    # As the page shows the change.
+    # As the page shows the change; `is_known` is false of one that may be chance.
     observed: str = Field(exclude=True)
+    is_known: bool = Field(exclude=True)
 
     @property
     def word(self) -> str:
-        return "open" if self.reached is None else "reached" if self.reached else "not reached"
+        if not self.reached:
+            return "open" if self.reached is None else "not reached"
+        return "reached" if self.is_known else "reached, may be chance"
 
     @property
     def tone(self) -> str:
-        return "" if self.reached is None else "good" if self.reached else "bad"
+        if not self.reached:
+            return "" if self.reached is None else "bad"
+        return "good" if self.is_known else "attention"
 
     @property
     def label(self) -> str:
@@ -72,7 +77,7 @@ def expectations(experiment: Experiment) -> tuple[list[ExpectationOut], str]:
 def _expectation(metric: str, expected: float, change: MetricChange | None) -> ExpectationOut:
     """None of the rows may be missing where an expectation is reached."""
     if change is None:
-        return ExpectationOut(metric=metric, expected=expected, reached=None, observed="")
+        return ExpectationOut(metric=metric, expected=expected, reached=None, observed="", is_known=False)
     found = change.change
     delta = round(found.delta, 6)
     return ExpectationOut(
@@ -84,6 +89,7 @@ def _expectation(metric: str, expected: float, change: MetricChange | None) -> E
         high=_rounded(found.interval.high),
         said=change.verdict,
         observed=f"{change.metric.unit.change(found.delta)} ({change.interval}), {change.verdict}",
+        is_known=change.is_known,
     )
 
 
