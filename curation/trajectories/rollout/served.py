@@ -58,7 +58,7 @@ def save_served_episode(served: Served, existing: Trajectory | None) -> Trajecto
         axes={"tier": served.tier, "played": episode.confirmation.value, "hinted": "yes" if episode.hinted else "no"},
         outcome=outcome,
         keep=outcome == Outcome.SOLVED,
-        checker_passed=episode.completed,
+        checker_passed=episode.completed if episode.judged else None,
         steps=len(steps),
         commands=loops.commands,
         repeated_share=loops.repeated_share,
@@ -83,6 +83,8 @@ def save_served_episode(served: Served, existing: Trajectory | None) -> Trajecto
 def outcome_of(episode: LiveEpisode) -> Outcome:
     if episode.completed:
         return Outcome.FORMAT_ERROR if episode.format_failures else Outcome.SOLVED
+    if not episode.judged:
+        return Outcome.UNKNOWN
     return Outcome.CHECKER_FAILED if episode.steps and episode.steps[-1].done else Outcome.NO_TERMINAL
 
 
@@ -118,7 +120,8 @@ def _result(episode: LiveEpisode) -> str:
         "summed reward": episode.total_reward,
     }
     known = [f"{name} {value:.2f}" for name, value in figures.items() if value is not None]
-    lines.append(", ".join([f"completed: {'yes' if episode.completed else 'no'}", *known]))
+    completed = ("yes" if episode.completed else "no") if episode.judged else "the server does not say"
+    lines.append(", ".join([f"completed: {completed}", *known]))
     return "\n".join(filter(None, lines))
 
 

@@ -9,6 +9,7 @@ from curation.evaluations.models import Episode, Evaluation
 from curation.projects.instructions.texts import instructions_for
 from curation.projects.models import Project
 from curation.runs.models import Call, Item, Run
+from curation.trajectories.models import Trajectory
 from curation.web.problems import Invalid
 from sandbox.protocol import SandboxBackend
 from tests.evaluations.evaluating import at_server, figures, live, make_split
@@ -180,9 +181,8 @@ def test_episodes_without_a_verdict_or_an_end_are_said(
     for name in ("adds", "too"):
         at_server(shop, server, name)
         server.behave(name, text="shop add")
-    mute = live(
-        shop, "adds", "too", environment=shop_server, reset_template='{"task_id": "mute", "seed": 2}', episodes=2
-    )
+    at_mute = {"environment": shop_server, "reset_template": '{"task_id": "mute", "seed": 2}'}
+    mute = live(shop, "adds", "too", **at_mute, episodes=2)
     row = figures(mute)["adds"]
     assert (row["n"], row["unjudged"], row["completion_rate"], row["completion_within"]) == (2, 2, None, {})
     short = live(shop, "adds", "too", environment=shop_server, episodes=2, seed=2, max_steps=1)
@@ -202,6 +202,9 @@ def test_episodes_without_a_verdict_or_an_end_are_said(
     pk = mute.result["evaluation"]
     both = client.get(f"/api/v1/evaluations/{pk}/compare/{pk}?model_before=adds&model_after=too").json()
     assert "adds: the server did not judge 2 episodes, which equal no other model's." in both["notes"]
+
+    live(shop, "adds", **at_mute, episodes=1, trajectories=True)
+    assert set(Trajectory.objects.values_list("outcome", "checker_passed")) == {("unknown", None)}
 
 
 def test_an_evaluation_and_its_episodes_on_pages_and_by_rest(
