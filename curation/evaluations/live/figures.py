@@ -11,12 +11,12 @@ from django.db.models import Avg, Case, Count, Q, StdDev, Sum, When
 from django.db.models.functions import Coalesce
 
 from curation.evaluations.live.mismatches import mismatched_items
-from curation.evaluations.metrics import POINTS, tier_order
+from curation.evaluations.metrics import tier_order
 from curation.evaluations.missing import missing_by_place, missing_by_tier
 from curation.evaluations.models import Episode, Evaluation, TaskPlayed
+from curation.evaluations.params import EvaluateParams
 from curation.evaluations.screen.figures import Row, ScreenFigures, number, with_ranks
 from curation.runs.models import Item, ItemState
-from curation.web.text.figures import counted, percent
 from judging.statistics.rates import clustered_wilson
 
 DECIMALS = 4
@@ -94,57 +94,6 @@ def live_figures(evaluation: Evaluation) -> ScreenFigures:
     return ScreenFigures(live_rows(evaluation), tiers, {})
 
 
-def live_notes(evaluation: Evaluation, rows: Sequence[Row]) -> list[str]:
-    """Sentences about figures that say less than they seem to."""
-    return [*_ending_notes(rows, evaluation.params["max_steps"]), *stalling_notes(rows)]
-
-
-def _ending_notes(rows: Sequence[Row], most: int) -> list[str]:
-    """Sentences about episodes that the environment did not judge or did not end; `most` are the steps of the limit."""
-    notes = []
-    for row in rows:
-        if row["unjudged"]:
-            ended = counted(int(number(row, "unjudged")), "episode")
-            notes.append(
-                f"{row['model']}: {ended} of {row['n']:,} ended without a reward, and the server does not say whether "
-                "the task is achieved. None of them counts as completed."
-            )
-        if row["n"] and row["at_limit"] == row["n"]:
-            notes.append(
-                f"{row['model']}: all episodes took the {counted(most, 'step')} of the limit and none is completed. "
-                "The server may never end one."
-            )
-    return notes
-
-
-def stalling_notes(rows: Sequence[Row]) -> list[str]:
-    """Sentences about summed rewards that were earned by staying in the episode, not by completing it."""
-    notes = []
-    for row in rows:
-        completed, other = row.get("avg_reward_completed"), row.get("avg_reward_not_completed")
-        if isinstance(completed, float) and isinstance(other, float) and other > completed:
-            notes.append(
-                f"{row['model']}: episodes that were not completed earned more in sum ({POINTS.amount(other)}) than "
-                f"completed ones ({POINTS.amount(completed)})."
-            )
-    ordered = [row for row in rows if row["n"] and not row.get("incomplete")]
-    for better in ordered:
-        for worse in ordered:
-            if _stalls(worse, better):
-                more, less = (POINTS.amount(number(row, "avg_episode_reward")) for row in (worse, better))
-                notes.append(
-                    f"{worse['model']} has a higher summed reward ({more}) than {better['model']} ({less}), but "
-                    f"completes less ({percent(number(worse, 'completion_rate'))} against "
-                    f"{percent(number(better, 'completion_rate'))}) with more steps."
-                )
-    return notes
-
-
-def _stalls(worse: Row, better: Row) -> bool:
-    more = all(number(worse, name) > number(better, name) for name in ("avg_episode_reward", "avg_steps"))
-    return more and number(worse, "completion_rate") < number(better, "completion_rate")
-
-
 def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, int]]) -> Row:
     """The API's row: means and rates with four decimals, None without episodes. `reward_std` is the population's."""
     n, steps = tally["n"], tally["all_steps"]
@@ -167,7 +116,10 @@ def _row(model: str, tally: Mapping[str, Any], clusters: Sequence[Mapping[str, i
     counts = {"n": n, "errors": 0, "mismatches": 0, "tasks": len(clusters), **_missing(0)}
     counts |= {name: tally[name] for name in COUNTED}
     row = {"model": model, **counts, **rounded, "completion_within": within, "intervals": _intervals(clusters)}
-    return row | (UNJUDGED if n and tally["unjudged"] == n else {})
+    if not n or tally["unjudged"] < n:
+        return row
+    intervals = {name: interval for name, interval in row["intervals"].items() if name not in UNJUDGED}
+    return row | UNJUDGED | {"intervals": intervals}
 
 
 def _unreported(evaluation: Evaluation) -> Row:
@@ -204,9 +156,14 @@ def rank_of_live(row: Row) -> tuple[bool, float, float, float]:
     return (row.get("incomplete") is True, -number(row, "completion_rate"), -number(row, "terminal_reward"), fewest)
 
 
+def most_steps(evaluation: Evaluation) -> int:
+    """The limit of an episode's steps."""
+    return int(evaluation.params.get("max_steps", EvaluateParams.model_fields["max_steps"].default))
+
+
 def _tallies(evaluation: Evaluation, *parts: str) -> Tallies:
     episodes = Episode.objects.filter(evaluation=evaluation)
-    at_limit = Count("pk", filter=~COMPLETED & Q(steps__gte=evaluation.params["max_steps"]))
+    at_limit = Count("pk", filter=~COMPLETED & Q(steps__gte=most_steps(evaluation)))
     rows: list[Mapping[str, Any]] = list(episodes.values(*parts).annotate(**MORE, at_limit=at_limit).order_by(*parts))
     return {tuple(row[part] for part in parts): row for row in rows}
 

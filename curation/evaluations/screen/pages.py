@@ -4,8 +4,9 @@ from typing import Any
 from django.urls import reverse
 
 from curation.evaluations.contamination.pages import contamination_of, gaps_of
-from curation.evaluations.live.figures import live_figures, live_notes, live_rows
+from curation.evaluations.live.figures import live_figures, live_rows
 from curation.evaluations.live.mismatches import mismatches_of
+from curation.evaluations.live.notes import live_notes
 from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Evaluation, EvaluationKind, ScreenedAnswer
 from curation.evaluations.params import DEFAULTS

@@ -5,8 +5,8 @@ from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from curation.evaluations.contamination.schemas import ContaminationOut, Position
-from curation.evaluations.live.figures import live_notes
 from curation.evaluations.live.mismatches import mismatches_of
+from curation.evaluations.live.notes import live_notes
 from curation.evaluations.live.schemas import LiveScoreOut, MismatchOut
 from curation.evaluations.missing import missing_notes
 from curation.evaluations.models import ContaminationCheck, Evaluation, EvaluationKind

@@ -43,8 +43,7 @@ class HubRepository:
 
 @dataclass
 class Hub:
-    """`fail_next` are answers (status, text) for the next requests whose path contains a word. `lose_next` loses the
-    answer of the next commit."""
+    """`fail_next` are answers (status, text) to the next requests with a word in their path, `lose_next` gives none."""
 
     address: str = ""
     repositories: dict[str, HubRepository] = field(default_factory=dict)
