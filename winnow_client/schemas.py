@@ -562,7 +562,6 @@ class AgentOut(Response):
     agent: str
     model: str
     tasks: int
-    tasks_missing: int
     attempts: int
     errors: int
     tokens: float | None = None
@@ -570,6 +569,7 @@ class AgentOut(Response):
     pass_at_1: PassOut | None = None
     pass_at_k: PassOut | None = None
     pass_hat_k: PassOut | None = None
+    tasks_missing: int
     against_first: AgainstOut | None = None
 
 
