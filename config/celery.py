@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -33,6 +34,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 # `manage.py migrate` makes Django's checks. In a worker they would load the pages: 29 MB.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
+SITE = str(Path(__file__).resolve().parents[1])
 
 
 class Reconnecting(Connection):
@@ -58,11 +60,12 @@ class Loader(AppLoader):
 
 
 def keep_path(app: Celery) -> DjangoFixup:
-    """Connect Celery to Django without the working directory, which Celery would leave at the path's first place."""
+    """Connect Celery to Django with the site's folder at the path's first place, where Celery would leave the working
+    directory. `celery --app config` has found this package there, and then takes the folder from the path once."""
     path = [*sys.path]
     connected = DjangoFixup(app)
     connected.install()
-    sys.path[:] = path
+    sys.path[:] = [SITE, *path]
     return connected
 
 

@@ -1,8 +1,10 @@
 """deploy/systemd: `systemd-analyze verify` accepts the units, and every process has one."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,3 +60,25 @@ def test_the_target_starts_web_a_worker_for_every_queue_and_one_beat() -> None:
 
     workers = [name.replace("@", f"@{queue}") for name, queues in QUEUES_OF.items() for queue in queues]
     assert sorted(wanted[1].split()) == sorted(["winnow-web.service", "winnow-beat.service", *workers])
+
+
+def test_the_command_of_a_worker_starts_it(tmp_path: Path) -> None:
+    command = re.search(r"^ExecStart=(.*)$", (ROOT / "deploy/systemd/winnow-worker@.service").read_text(), re.MULTILINE)
+    assert command is not None
+    _, *words = command[1].replace("%%", "%").replace("%i", "default").split()
+    # Without PYTHONPATH: a console script has neither the site nor the working directory on its path.
+    environment = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "DATABASE_URL"}}
+    worker = subprocess.Popen(
+        [Path(sys.executable).with_name("celery"), *words],
+        cwd=ROOT,
+        env=environment | {"WINNOW_DATA": str(tmp_path), "CELERY_BROKER_URL": "", "LOG_LEVEL": "INFO"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert worker.stderr is not None
+    said = []
+    for line in worker.stderr:
+        said.append(line)
+        if line.endswith(" ready.\n"):
+            worker.terminate()
+    assert worker.wait() == 0, "".join(said)
