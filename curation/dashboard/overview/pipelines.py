@@ -118,18 +118,15 @@ def pipelines_of(
 
 
 def _samples_by_origin(project: Project, statuses: Mapping[str, int]) -> dict[str, _Samples]:
-    made: dict[str, QuerySet[Any]] = {
-        DUELS: duels_made(project),
-        IMPORTED: Duel.objects.of(project).filter(run__kind="import"),
-        SESSIONS: Trajectory.objects.of(project),
-    }
-    found = dict.fromkeys((*made, ALONE), _Samples())
+    found = dict.fromkeys((DUELS, IMPORTED, SESSIONS, ALONE), _Samples())
     alone = dict(statuses)
     # From their side: to look for a duel and a trajectory of each sample takes longer than all other figures.
-    for origin, rows in made.items():
-        for (status, bucket), number in _by_state(rows).items():
-            alone[status] -= number
-            found[origin] = found[origin].plus(status, bucket, number)
+    duels = _by_state(Duel.objects.of(project), "run__kind")
+    counts = [(IMPORTED if kind == "import" else DUELS, *state) for kind, *state in duels]
+    counts += [(SESSIONS, *state) for state in _by_state(Trajectory.objects.of(project))]
+    for origin, status, bucket, number in counts:
+        alone[status] -= number
+        found[origin] = found[origin].plus(status, bucket, number)
     for status, number in alone.items():
         found[ALONE] = found[ALONE].plus(status, "", max(0, number))  # samples may be made between the two counts
     for origin, number in _exported(project):
@@ -174,10 +171,10 @@ def _kept(funnel: Mapping[str, int], known: int) -> list[Step]:
     return [step, ("Kept", funnel["trajectories kept"], step[0])] if known else [step]
 
 
-def _by_state(rows: QuerySet[Any]) -> dict[tuple[str, str], int]:
-    """Count the samples of duels or of trajectories by status and bucket."""
-    of_samples = rows.filter(sample__isnull=False).order_by().values_list("sample__status", "sample__bucket")
-    return {(status, bucket): number for status, bucket, number in of_samples.annotate(n=Count("pk"))}
+def _by_state(rows: QuerySet[Any], *columns: str) -> list[tuple[Any, ...]]:
+    """Count the samples of duels or of trajectories: (the rows' `columns`, status, bucket, count)."""
+    of_samples = rows.filter(sample__isnull=False).order_by().values_list(*columns, "sample__status", "sample__bucket")
+    return list(of_samples.annotate(n=Count("pk")))
 
 
 def _exported(project: Project) -> Iterable[tuple[str, int]]:
