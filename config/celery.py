@@ -38,12 +38,19 @@ SITE = str(Path(__file__).resolve().parents[1])
 
 
 class Reconnecting(Connection):
-    """Tries again every 3 s at most. Kombu's 30 s are too long for a broker that was down for minutes."""
+    """Tries again every 3 s at most. Kombu's 30 s are too long for a broker that was down for minutes. Closes channels
+    of a broker that is gone."""
 
     def _ensure_connection(self, *args: Any, **options: Any) -> Any:
         if len(args) < 5:  # `interval_max` is the fifth
             options.setdefault("interval_max", 3)
         return super()._ensure_connection(*args, **options)
+
+    def maybe_close_channel(self, channel: Any) -> None:
+        """Close a channel that waits for a message of a broker that is gone: the first time only its waiting ends, and
+        a channel that is left open ends the worker, which closes it again when the connection's transport is gone."""
+        super().maybe_close_channel(channel)
+        super().maybe_close_channel(channel)
 
 
 class Amqp(AMQP):
