@@ -51,6 +51,8 @@ def harbor() -> str:
     command = os.environ.get("TEST_HARBOR") or str(ROOT / ".venv/harbor/bin/harbor")
     if shutil.which(command) is None:
         pytest.skip("no Harbor: `make harbor` installs it (it needs Python 3.12), or TEST_HARBOR names its command")
+    if not _runs("docker", "compose", "version"):
+        pytest.skip("docker has no plugin compose, by which Harbor starts its machines")
     if not _runs("docker", "image", "inspect", HARBOR_IMAGE):
         pytest.skip(f"no Docker image {HARBOR_IMAGE}: `make harbor` makes it, or TEST_HARBOR_IMAGE names another")
     return command

@@ -8,7 +8,7 @@
 - MLflow: `mlflow.chat.messages`, or `mlflow.spanInputs` and `mlflow.spanOutputs`, all as JSON text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from judging.traces.generation import (
@@ -146,22 +146,24 @@ def _span(span: Span) -> list[Generation] | None:
     return []
 
 
-def _readings(span: Span, gen_ai: Json, llm: Json) -> list[tuple[list[Message], list[Message], list[object]]]:
-    details = next((_object(event.attributes.get("gen_ai")) for event in span.events if event.name == DETAILS), {})
-    readings = [_messages(given) for given in (gen_ai, details)]
+def _readings(span: Span, gen_ai: Json, llm: Json) -> Iterator[tuple[list[Message], list[Message], list[object]]]:
+    """Yield the call as each notation has it; a reader of the first that is there does not pay for the others."""
+    yield _messages(gen_ai)
+    yield _messages(
+        next((_object(event.attributes.get("gen_ai")) for event in span.events if event.name == DETAILS), {})
+    )
     tools = tools_of([_at(_object(tool), "tool", "json_schema") for tool in listed(_at(llm, "tools"))])
     inputs, outputs = (_wrapped(_at(llm, name)) for name in ("input_messages", "output_messages"))
-    readings.append((messages_of(inputs, "user"), messages_of(outputs, "assistant"), tools))
-    readings.append((*_events(span.events), tools_of(_at(gen_ai, "tool", "definitions"))))
+    yield messages_of(inputs, "user"), messages_of(outputs, "assistant"), tools
+    yield (*_events(span.events), tools_of(_at(gen_ai, "tool", "definitions")))
     functions = tools_of(_at(llm, "request", "functions"))
     content = _content_events(span.events) or (_at(gen_ai, "prompt"), _at(gen_ai, "completion"))
-    readings.append((messages_of(content[0], "user"), messages_of(content[1], "assistant"), functions))
+    yield messages_of(content[0], "user"), messages_of(content[1], "assistant"), functions
     observation = _at(span.attributes, "langfuse", "observation")
-    readings.append(_request_and_response(_at(observation, "input"), _at(observation, "output")))
-    readings += _of_mlflow(_object(span.attributes.get("mlflow")))
+    yield _request_and_response(_at(observation, "input"), _at(observation, "output"))
+    yield from _of_mlflow(_object(span.attributes.get("mlflow")))
     values = [_at(span.attributes, name, "value") for name in ("input", "output")]
-    readings.append(_request_and_response(*(None if value == HIDDEN else value for value in values)))
-    return readings
+    yield _request_and_response(*(None if value == HIDDEN else value for value in values))
 
 
 def _of_mlflow(mlflow: Json) -> list[tuple[list[Message], list[Message], list[object]]]:
