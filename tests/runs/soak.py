@@ -109,7 +109,9 @@ def _project(slug: str) -> Any:
     with transaction.atomic():
         project = Project.objects.filter(slug=slug).first()
         if project is None:
-            project = make_project(slug, settings_json={"panel": {"judges": list(JUDGES)}})
+            # The server's judges know the rubric of turns; the rows alone would be recognised as chat.
+            settings = {"data": {"kind": "turns"}, "panel": {"judges": list(JUDGES)}}
+            project = make_project(slug, settings_json=settings)
             for number in range(TURNS):
                 make_pull_request(project, f"acme__billing-{number}", title="Round half to even", patch="+    round(x)")
             for name in ("king", "challenger", *JUDGES):
