@@ -109,9 +109,10 @@ def _project(slug: str) -> Any:
     with transaction.atomic():
         project = Project.objects.filter(slug=slug).first()
         if project is None:
-            # The server's judges know the rubric of turns; the rows alone would be recognised as chat.
-            settings = {"data": {"kind": "turns"}, "panel": {"judges": list(JUDGES)}}
-            project = make_project(slug, settings_json=settings)
+            # The server's judges know the rubric of turns; the rows alone would be recognised as chat. They read no
+            # leaks: a reader whose replies do not parse is left after a while, by each process.
+            settings = {"data": {"kind": "turns"}, "generation": {"read_leaks": False}}
+            project = make_project(slug, settings_json={**settings, "panel": {"judges": list(JUDGES)}})
             for number in range(TURNS):
                 make_pull_request(project, f"acme__billing-{number}", title="Round half to even", patch="+    round(x)")
             for name in ("king", "challenger", *JUDGES):
