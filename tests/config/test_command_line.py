@@ -33,17 +33,20 @@ from tests.factories import (
     make_trajectory,
     make_user,
 )
-from tests.sampled import one_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def winnow(folder: Path, *words: str, **values: str) -> subprocess.CompletedProcess[str]:
+def started(*words: str, folder: Path, **values: str) -> subprocess.CompletedProcess[str]:
     gone = ("DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE")
     kept = {key: value for key, value in os.environ.items() if key not in gone}
     environment = kept | {"WINNOW_DATA": str(folder / "data"), "PYTHONPATH": str(ROOT)} | values
-    command = [sys.executable, "-m", "winnow", *words]
+    command = [sys.executable, *words]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def winnow(folder: Path, *words: str, **values: str) -> subprocess.CompletedProcess[str]:
+    return started("-m", "winnow", *words, folder=folder, **values)
 
 
 @pytest.fixture
@@ -81,13 +84,18 @@ def test_help_names_the_command_as_it_was_called_and_nothing_in_the_current_fold
     assert done.stdout.startswith("usage: winnow manage check ") and "executed" not in done.stderr
 
 
-@pytest.mark.parametrize("place", one_of(2, ["", ".", "{folder}/../{name}", "{folder}"]))
+@pytest.mark.parametrize("place", ["", ".", "{folder}/../{name}", "{folder}"])
 def test_the_current_folder_is_left_from_the_path_of_all_processes(tmp_path: Path, namesakes: None, place: str) -> None:
     place = place.format(folder=tmp_path, name=tmp_path.name)
-    script = (
-        "import subprocess, sys; print(subprocess.run([sys.executable, '-c', 'import sys, json'], cwd='/').returncode)"
+    command = (
+        "def main():\n import subprocess, sys, json\n"
+        " print(subprocess.run([sys.executable, '-c', 'import sys, json'], cwd='/').returncode)"
     )
-    done = winnow(tmp_path, "manage", "shell", "--no-imports", "-c", script, PYTHONPATH=f"{place}{os.pathsep}{ROOT}")
+    script = (
+        "import runpy, sys, types; sys.modules['winnow.commands'] = commands = types.ModuleType('winnow.commands')\n"
+        f"exec({command!r}, vars(commands)); runpy.run_module('winnow', run_name='__main__')"
+    )
+    done = started("-c", script, folder=tmp_path, PYTHONPATH=f"{place}{os.pathsep}{ROOT}")
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 

@@ -10,14 +10,11 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 import uvicorn
-from fastmcp import FastMCP
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 from starlette.middleware import Middleware
@@ -31,14 +28,27 @@ from curation.runs.launch import launch
 from curation.runs.models import Run
 from tests.exports.exporting import make_approved
 from tests.factories import make_bearer, make_duel, make_endpoint, make_project, make_user
-from winnow.mcp import MOST_BYTES, TOOLS, NeedsToken, Site, server_of
+
+# Loaded by the process that runs these tests; all processes import this file.
+if TYPE_CHECKING:
+    from fastmcp import FastMCP
+    from mcp import Client
 
 # A second database changes nothing of a server that asks by REST.
 pytestmark = [pytest.mark.embedded, pytest.mark.django_db(transaction=True)]
-Work = Callable[[Client], Awaitable[Any]]
+Work = Callable[["Client"], Awaitable[Any]]
+
+
+def server_of(url: str, secret: str = "", *, write: bool = False) -> "FastMCP":
+    from winnow import mcp
+
+    return mcp.server_of(mcp.Site(url, secret), write=write)
 
 
 def with_client(server: Any, work: Work) -> Any:
+    from fastmcp import FastMCP
+    from mcp import Client
+
     async def run() -> Any:
         async with Client(server._mcp_server if isinstance(server, FastMCP) else server) as client:
             return await work(client)
@@ -63,7 +73,7 @@ def test_an_agent_reads_and_launches_and_decides_only_with_the_scope(live_server
     tokens = {scopes: secret_of(make_bearer(ada, *scopes)) for scopes in (("read", "run"), ("read", "review"))}
     decision = {"sample_id": str(sample.pk), "body": {"action": "approve", "version": sample.version}}
 
-    async def launch(client: Client) -> None:
+    async def launch(client: "Client") -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert {"list_samples", "launch_run"} <= set(tools) and not {"decide_sample", "create_export"} & set(tools)
         schema = tools["launch_run"].input_schema
@@ -76,23 +86,25 @@ def test_an_agent_reads_and_launches_and_decides_only_with_the_scope(live_server
         for name, arguments in (("decide_sample", decision), ("delete_project", {"slug": "acme"}), ("get_run", {})):
             assert (await client.call_tool(name, arguments)).is_error
 
-    async def decide(client: Client) -> None:
+    async def decide(client: "Client") -> None:
         assert "decide_sample" in {tool.name for tool in (await client.list_tools()).tools}
         refused = await client.call_tool("launch_run", {"slug": "acme", "body": {"kind": "king", "params": {}}})
         assert refused.is_error and "scope" in text_of(refused)
         decided = await client.call_tool("decide_sample", decision)
         assert not decided.is_error, decided.content
 
-    with_client(server_of(Site(live_server.url, tokens["read", "run"]), write=True), launch)
+    with_client(server_of(live_server.url, tokens["read", "run"], write=True), launch)
     assert Run.objects.filter(project=project, kind="king", created_by=ada).count() == 1
     assert not Decision.objects.exists()
-    with_client(server_of(Site(live_server.url, tokens["read", "review"]), write=True), decide)
+    with_client(server_of(live_server.url, tokens["read", "review"], write=True), decide)
     assert Decision.objects.get().reviewer == ada
 
 
 def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other(
     live_server: LiveServer, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from winnow.mcp import MOST_BYTES, TOOLS
+
     settings.MEDIA_ROOT = tmp_path
     monkeypatch.setattr(dispatch, "send_work", lambda *args: None)
     ada = make_user("ada")
@@ -127,7 +139,7 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         body = {"body": bodies[name]} if name in bodies else {}
         return {one: str(names.get(one, 999999)) for one in needed} | body
 
-    async def work(client: Client) -> None:
+    async def work(client: "Client") -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {name for name, (scope, *_) in TOOLS.items() if scope == "read"}
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
@@ -149,30 +161,32 @@ def test_an_agent_with_the_scope_read_calls_every_tool_that_it_sees_and_no_other
         said = f"The file has {file.bytes} bytes, so first_byte must be less than {file.bytes}."
         assert (past.is_error, text_of(past)) == (True, said)
 
-    with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada, "read"))), write=True), work)
+    with_client(server_of(live_server.url, secret_of(make_bearer(ada, "read")), write=True), work)
     assert (Run.objects.count(), Decision.objects.filter(action="reject").count()) == (1, 0)
 
 
 def test_tools_that_change_what_is_there_say_so(live_server: LiveServer) -> None:
     make_project("acme", user=(ada := make_user("ada")))
 
-    async def destructive(client: Client) -> set[str]:
+    async def destructive(client: "Client") -> set[str]:
         return {
             tool.name
             for tool in (await client.list_tools()).tools
             if tool.annotations and tool.annotations.destructive_hint
         }
 
-    site = Site(live_server.url, secret_of(make_bearer(ada)))
-    assert with_client(server_of(site, write=True), destructive) == {"cancel_run", "decide_sample"}
+    server = server_of(live_server.url, secret_of(make_bearer(ada)), write=True)
+    assert with_client(server, destructive) == {"cancel_run", "decide_sample"}
 
 
 def test_without_write_a_server_offers_and_calls_only_what_reads(live_server: LiveServer) -> None:
+    from winnow.mcp import TOOLS
+
     project = make_project("acme", user=(ada := make_user("ada")))
     sample = make_duel(project, status="pending").sample
     assert sample
 
-    async def work(client: Client) -> str:
+    async def work(client: "Client") -> str:
         offered = {tool.name for tool in (await client.list_tools()).tools}
         assert offered == {name for name, (scope, *_) in TOOLS.items() if scope == "read"}
         body = {"action": "reject", "version": sample.version}
@@ -180,7 +194,7 @@ def test_without_write_a_server_offers_and_calls_only_what_reads(live_server: Li
         assert decided.is_error
         return text_of(decided)
 
-    said = with_client(server_of(Site(live_server.url, secret_of(make_bearer(ada)))), work)
+    said = with_client(server_of(live_server.url, secret_of(make_bearer(ada))), work)
     assert said == "decide_sample changes data: start the server with --write."
     assert not Decision.objects.exists()
 
@@ -190,7 +204,7 @@ def test_a_decision_names_the_version_that_was_read(live_server: LiveServer) -> 
     sample = make_duel(project, status="pending").sample
     assert sample
 
-    async def decide(client: Client) -> list[str]:
+    async def decide(client: "Client") -> list[str]:
         bodies = ({"action": "reject"}, {"action": "reject", "version": sample.version + 1})
         calls = [
             await client.call_tool("decide_sample", {"sample_id": str(sample.pk), "body": body}) for body in bodies
@@ -198,8 +212,8 @@ def test_a_decision_names_the_version_that_was_read(live_server: LiveServer) -> 
         assert all(call.is_error for call in calls)
         return [text_of(call) for call in calls]
 
-    site = Site(live_server.url, secret_of(make_bearer(ada)))
-    unnamed, stale = with_client(server_of(site, write=True), decide)
+    server = server_of(live_server.url, secret_of(make_bearer(ada)), write=True)
+    unnamed, stale = with_client(server, decide)
     assert "name the version that you read" in unnamed and '"status":412' in stale.replace(" ", "")
     assert not Decision.objects.exists()
 
@@ -207,22 +221,27 @@ def test_a_decision_names_the_version_that_was_read(live_server: LiveServer) -> 
 def test_an_unknown_argument_is_refused_by_name(live_server: LiveServer) -> None:
     make_project("acme", user=(ada := make_user("ada")))
 
-    async def work(client: Client) -> str:
+    async def work(client: "Client") -> str:
         called = await client.call_tool("list_samples", {"slug": "acme", "statuss": "approved"})
         assert called.is_error
         return text_of(called)
 
-    site = Site(live_server.url, secret_of(make_bearer(ada, "read")))
-    assert with_client(server_of(site), work) == "There is no argument 'statuss'."
+    server = server_of(live_server.url, secret_of(make_bearer(ada, "read")))
+    assert with_client(server, work) == "There is no argument 'statuss'."
 
 
 def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> None:
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    from winnow.mcp import NeedsToken
+
     make_project("acme", user=(ada := make_user("ada")))
     make_project("other", user=(bob := make_user("bob")))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    app = server_of(Site(live_server.url)).http_app(stateless_http=True, middleware=[Middleware(NeedsToken)])
+    app = server_of(live_server.url).http_app(stateless_http=True, middleware=[Middleware(NeedsToken)])
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -250,6 +269,8 @@ def test_over_http_each_request_has_its_own_token(live_server: LiveServer) -> No
 
 
 def test_the_command_speaks_over_stdio(live_server: LiveServer, tmp_path: Path) -> None:
+    from mcp import StdioServerParameters
+
     ada = make_user("ada")
     make_project("acme", user=ada)
     environment = {**os.environ, "WINNOW_TOKEN": secret_of(make_bearer(ada, "read")), "WINNOW_DATA": str(tmp_path)}
@@ -258,16 +279,18 @@ def test_the_command_speaks_over_stdio(live_server: LiveServer, tmp_path: Path) 
         command=sys.executable, args=arguments, env=environment, cwd=Path(__file__).resolve().parents[2]
     )
 
-    async def read(client: Client) -> str:
+    async def read(client: "Client") -> str:
         return text_of(await client.call_tool("get_project", {"slug": "acme"}))
 
     assert '"acme"' in with_client(process, read)
 
 
 def test_an_agent_reads_why_nothing_can_be_listed(live_server: LiveServer) -> None:
+    from mcp import MCPError
+
     token = secret_of(make_bearer(make_user("ada"), "read"))
 
-    async def list_tools(client: Client) -> str:
+    async def list_tools(client: "Client") -> str:
         with pytest.raises(MCPError) as refused:
             await client.list_tools()
         called = await client.call_tool("list_projects", {})
@@ -275,7 +298,7 @@ def test_an_agent_reads_why_nothing_can_be_listed(live_server: LiveServer) -> No
         return refused.value.message
 
     def said(url: str, secret: str) -> str:
-        return str(with_client(server_of(Site(url, secret)), list_tools))
+        return str(with_client(server_of(url, secret), list_tools))
 
     nobody = json.loads(said(live_server.url, "wn_unknown") or "{}")
     assert nobody["detail"].startswith("The token is unknown, expired or revoked.")
@@ -289,11 +312,11 @@ def test_a_list_as_an_argument_means_any_of_its_values(live_server: LiveServer) 
     for status in ("pending", "approved", "rejected"):
         make_duel(project, status=status)
 
-    async def count(client: Client) -> list[str]:
+    async def count(client: "Client") -> list[str]:
         listed = await client.call_tool("list_samples", {"slug": "acme", "status": ["pending", "approved"]})
         return sorted(row["status"] for row in json.loads(text_of(listed))["data"])
 
-    server = server_of(Site(live_server.url, secret_of(make_bearer(ada, "read"))))
+    server = server_of(live_server.url, secret_of(make_bearer(ada, "read")))
     assert with_client(server, count) == ["approved", "pending"]
 
 
@@ -321,8 +344,10 @@ def test_a_token_or_an_address_that_cannot_work_is_refused_at_the_start(
 
 
 def test_tools_are_made_once_and_no_name_leads_out_of_its_call(live_server: LiveServer) -> None:
+    from mcp import Client
+
     token = secret_of(make_bearer(make_user("ada"), "read"))
-    server = server_of(Site(live_server.url, token))
+    server = server_of(live_server.url, token)
 
     async def list_names() -> list[str]:
         async with Client(server._mcp_server) as client:
@@ -335,7 +360,7 @@ def test_tools_are_made_once_and_no_name_leads_out_of_its_call(live_server: Live
     # FastMCP's own, and one for the tools of the document.
     assert len(server.providers) == 2
 
-    async def leave(client: Client) -> None:
+    async def leave(client: "Client") -> None:
         for export_id, name in (("..", "health"), ("1", ".."), ("..", "..")):
             read = await client.call_tool("read_export_file", {"export_id": export_id, "name": name})
             assert read.is_error and "name of their own" in text_of(read)
@@ -375,7 +400,7 @@ def free_texts(schema: Any, definitions: Any, seen: frozenset[str] = frozenset()
 def test_each_field_with_text_of_others_is_named_as_untrusted(live_server: LiveServer) -> None:
     secret = secret_of(make_bearer(make_user(), "read", "run", "review", "export"))
 
-    async def unnamed(client: Client) -> dict[str, set[str]]:
+    async def unnamed(client: "Client") -> dict[str, set[str]]:
         found = {}
         for tool in (await client.list_tools()).tools:
             schema = tool.output_schema or {}
@@ -383,4 +408,4 @@ def test_each_field_with_text_of_others_is_named_as_untrusted(live_server: LiveS
             found[tool.name] = free_texts(schema, schema.get("$defs", {})) - said - OWN - {""}
         return {name: fields for name, fields in found.items() if fields}
 
-    assert with_client(server_of(Site(live_server.url, secret), write=True), unnamed) == {}
+    assert with_client(server_of(live_server.url, secret, write=True), unnamed) == {}

@@ -17,19 +17,9 @@ from openenv.core.env_server.http_server import create_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
-TIERS = ("warmup", "beginner", "intermediate", "advanced", "expert")
+from tests.sandbox.shop import CLOUD_TASKS as TASKS
+
 HINT = "aws help --task-hint"
-TASKS = [
-    {
-        "task_id": number,
-        "difficulty": tier,
-        "description": f"Create {1 + place} buckets of the kind '{tier}-{half}'.",
-        "success_criteria": {"command_contains": "SECRET-CRITERION", "buckets": 1 + place},
-    }
-    for number, (place, tier, half) in enumerate(
-        (place, tier, half) for place, tier in enumerate(TIERS) for half in "ab"
-    )
-]
 log_file, kind = Path(), "stubborn"
 
 

@@ -12,6 +12,19 @@ import pytest
 from tests.serving import free_port
 
 MOST = 2
+# What `cloud_server` plays; importing that takes half a second.
+CLOUD_TIERS = ("warmup", "beginner", "intermediate", "advanced", "expert")
+CLOUD_TASKS = [
+    {
+        "task_id": number,
+        "difficulty": tier,
+        "description": f"Create {1 + place} buckets of the kind '{tier}-{half}'.",
+        "success_criteria": {"command_contains": "SECRET-CRITERION", "buckets": 1 + place},
+    }
+    for number, (place, tier, half) in enumerate(
+        (place, tier, half) for place, tier in enumerate(CLOUD_TIERS) for half in "ab"
+    )
+]
 # Importing openenv-core takes 1.5 s of processor time: it is done once, in the process from which all servers fork.
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(

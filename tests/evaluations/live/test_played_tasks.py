@@ -26,7 +26,7 @@ from tests.evaluations.evaluating import at_server, make_split
 from tests.exports.exporting import approve, run_export
 from tests.factories import make_bearer, make_member, make_project
 from tests.model_server import ModelServer
-from tests.sandbox.cloud_server import TASKS
+from tests.sandbox.shop import CLOUD_TASKS as TASKS
 from tests.sandbox.shop import start_server
 from tests.serving import free_port
 

@@ -12,7 +12,6 @@ from tests.exports.exporting import OF_ANSWERS, approve, content, export_of, mak
 from tests.factories import CHALLENGER, HISTORY, KING, called, make_imported, make_project, make_user, set_history
 from tests.sampled import one_of
 
-datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.django_db(transaction=True)
 RECIPE: dict[str, Any] = {"formats": ["sft-messages", "dpo"], "splits": {"train": 0.5, "val": 0.5}, "metadata": True}
 CALL = {"id": "c1", "type": "function", "function": {"name": "bash", "arguments": {"command": "ls", "n": 1}}}
@@ -41,8 +40,13 @@ def filled(project: Project) -> None:
         set_history(prompt, [*prompt.text.history, *CALLING[len(HISTORY) :]], TOOLS)
 
 
+def datasets() -> Any:
+    """The library, loaded by the process that runs these tests: all processes import this file."""
+    return pytest.importorskip("datasets")
+
+
 def load(tmp_path: Path, **options: Any) -> Any:
-    return datasets.load_dataset(cache_dir=str(tmp_path / "cache"), **options)
+    return datasets().load_dataset(cache_dir=str(tmp_path / "cache"), **options)
 
 
 @pytest.mark.parametrize("gzipped", [False, True])
@@ -68,7 +72,7 @@ def test_the_card_makes_the_folder_a_dataset_with_named_configurations(tmp_path:
     filled(project)
     export = export_of(project, RECIPE)
     folder = unpack(export, tmp_path / "export")
-    names = set(datasets.get_dataset_config_names(str(folder)))
+    names = set(datasets().get_dataset_config_names(str(folder)))
     assert names == {"sft-messages", "dpo"}
     loaded = load(tmp_path, path=str(folder), name="dpo")
     assert {split: len(part) for split, part in loaded.items()} == {
@@ -85,7 +89,7 @@ def test_labels_of_answers_and_of_steps_are_true_or_false(tmp_path: Path) -> Non
     approve(session.sample, by=user)
     recipe = {"formats": ["kto", "stepwise", "atif"], "sources": ["decisions"], "metadata": True}
     folder = unpack(export_of(project, recipe), tmp_path / "export")
-    assert datasets.get_dataset_config_names(str(folder)) == ["kto", "stepwise"]
+    assert datasets().get_dataset_config_names(str(folder)) == ["kto", "stepwise"]
     assert load(tmp_path, path=str(folder), name="kto")["train"]["label"] == [True, False, True, True]
     row = load(tmp_path, path=str(folder), name="stepwise")["train"][0]
     assert (row["labels"], len(row["completions"]), type(row["prompt"])) == ([True, False], 2, str)
