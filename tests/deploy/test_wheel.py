@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -45,21 +46,30 @@ def _tracked() -> list[str]:
     return listed.stdout.splitlines()
 
 
+def _pip(command: str, *words: str, **values: str) -> str:
+    """The error of pip, or nothing."""
+    quiet = [sys.executable, "-m", "pip", command, "--quiet", "--disable-pip-version-check", *words]
+    done = subprocess.run(quiet, env={**os.environ, **values}, capture_output=True, text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The wheels of a copy of the tree, by package: building leaves files beside the sources."""
-    copy, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    copy, made, backend = map(tmp_path_factory.mktemp, ("source", "dist", "backend"))
     skipped = shutil.ignore_patterns("__pycache__")
     for folder in (*SITE[:7], "deploy", "winnow", "winnow_client", "requirements"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=skipped)
     for file in ("manage.py", "gunicorn.conf.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, copy)
-    words = [sys.executable, *("-m", "pip", "wheel", "--quiet", "--no-deps"), "--wheel-dir", str(made)]
-    words += [".", "./winnow_client"]
-    built = subprocess.run(words, cwd=copy, capture_output=True, text=True, check=False)
-    if "No matching distribution found for setuptools" in built.stderr:
+    needed = tomllib.loads((copy / "pyproject.toml").read_text())["build-system"]["requires"]
+    # Once: an isolated build installs it for each wheel.
+    failed = _pip("install", "--no-compile", "--target", str(backend), *needed)
+    if "No matching distribution found for setuptools" in failed:
         missing("the package index, which has the setuptools that builds the wheel, does not answer")
-    assert built.returncode == 0, built.stderr
+    words = ("--no-deps", "--no-build-isolation", "--wheel-dir", str(made), str(copy), str(copy / "winnow_client"))
+    failed = failed or _pip("wheel", *words, PYTHONPATH=str(backend))
+    assert not failed, failed
     return {path.name.partition("-")[0]: path for path in made.glob("*.whl")}
 
 

@@ -6,11 +6,12 @@ DuckDB reads the lines one after the other, so memory stays flat. Imported where
 import json
 import shutil
 import tempfile
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 import duckdb
 
-from curation.exports.formats.row import Column, Columns
+if TYPE_CHECKING:
+    from curation.exports.formats.row import Column, Columns
 
 # Uncompressed, of a row group.
 _GROUP = "8MB"
@@ -21,7 +22,7 @@ class ParquetTarget(Protocol):
     def write(self, data: bytes) -> int: ...
 
 
-def write_parquet(lines: IO[bytes], target: ParquetTarget, columns: Columns, longest: int) -> None:
+def write_parquet(lines: IO[bytes], target: ParquetTarget, columns: "Columns", longest: int) -> None:
     """Write one row for each line; the longest has `longest` bytes. `lines` is a file on the disk.
 
     `json` values are text in the file; its metadata tell `datasets` to parse them.
@@ -46,7 +47,7 @@ def write_parquet(lines: IO[bytes], target: ParquetTarget, columns: Columns, lon
         shutil.copyfileobj(file, target)
 
 
-def _type(column: Column, *, json: str) -> str:
+def _type(column: "Column", *, json: str) -> str:
     if isinstance(column, str):
         return json if column == "json" else _SCALARS[column]
     if isinstance(column, list):
@@ -54,7 +55,7 @@ def _type(column: Column, *, json: str) -> str:
     return f"STRUCT({', '.join(f'{_name(name)} {_type(part, json=json)}' for name, part in column.items())})"
 
 
-def _feature(column: Column) -> object:
+def _feature(column: "Column") -> object:
     """Return the type in the words of `datasets.Features`."""
     if isinstance(column, str):
         kind = {"json": "Json", "image": "Image"}.get(column)

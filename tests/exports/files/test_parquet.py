@@ -103,8 +103,7 @@ def test_long_rows_between_short_ones_are_written_in_flat_memory(tmp_path: Path)
     script = tmp_path / "script.py"
     script.write_text(
         f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
-        "import django, os, random, tempfile\n"
-        "os.environ['DJANGO_SETTINGS_MODULE'] = 'config.settings'; django.setup()\n"
+        "import random, tempfile\n"
         "from pathlib import Path\n"
         "from curation.exports.files.parquet import write_parquet\n"
         "def peak(): return int(next(line for line in Path('/proc/self/status').read_text().splitlines()"

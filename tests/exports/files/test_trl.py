@@ -4,7 +4,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 
 from curation.exports.models import Export
@@ -52,6 +51,7 @@ def exported(project: Project) -> Export:
 def load(export: Export, name: str, folder: Path) -> Any:
     path = folder / name
     path.write_bytes(content(export, name))
+    datasets = import_module("datasets")
     return datasets.load_dataset("json", data_files=str(path), cache_dir=str(folder / "cache"))["train"]
 
 

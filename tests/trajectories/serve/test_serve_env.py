@@ -8,7 +8,6 @@ from typing import Any
 import httpx
 import pytest
 from django.core.management import CommandError
-from openenv.core.generic_client import GenericEnvClient
 from websockets.asyncio.client import connect
 
 from curation.projects.models import Project
@@ -50,6 +49,8 @@ def test_our_client_solves_a_scenario_by_its_name(project: Project, rooms: FakeB
 
 
 def test_the_client_of_openenv_plays_one_episode_after_the_other(project: Project) -> None:
+    from openenv.core.generic_client import GenericEnvClient
+
     async def play(url: str) -> None:
         async with GenericEnvClient(base_url=url) as client:
             shown, again = await client.reset(seed=3), await client.reset(seed=3)
