@@ -21,6 +21,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from psycopg.pq import TransactionStatus
 from pytest_django.live_server_helper import LiveServer
+from threadpoolctl import threadpool_limits
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadFileScheduling
 
@@ -274,6 +275,13 @@ def quick_clients() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(WhiteNoiseMiddleware, "add_files_from_finders", once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_sums() -> Iterator[None]:
+    """The threads of OpenBLAS wait for each other without rest: a product of matrices took twice the processor time."""
+    with threadpool_limits(1):
         yield
 
 

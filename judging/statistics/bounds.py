@@ -11,8 +11,8 @@ from judging.statistics.distributions import normal_cdf, t_quantile, unseen_shar
 
 Floats = NDArray[np.float64]
 
-# Draws held in memory at once: 2 million counts are 16 MB, their indexes as much again.
-_DRAWS_AT_ONCE = 2_000_000
+# Draws at once: so few fit into the processor's cache, and OpenBLAS starts no threads for their product.
+_DRAWS_AT_ONCE = 50_000
 # With so many clusters of one sum and size they are drawn together, which takes a tenth of the time.
 _ALIKE = 10
 # Below this a difference is rounding noise, and must not lift a bound of exactly 0 above 0.
