@@ -52,9 +52,9 @@ class ScenarioFilter(RowFilter):
         "status": ScenarioStatus.choices,
         "family": Family.choices,
         "solved_by": (
-            ("everybody", "everybody solves it"),
-            ("some", "some solve it"),
-            ("nobody", "nobody solves it"),
+            ("everybody", "everybody solved it"),
+            ("some", "some solved it"),
+            ("nobody", "nobody solved it"),
             ("untried", "nobody tried it"),
         ),
     }

@@ -54,7 +54,7 @@ class MeasuredOut(Schema):
     @property
     def warning(self) -> str:
         """A word for scenarios that tell no operator from another."""
-        return {"everybody": "everybody solves it", "nobody": "nobody solves it"}.get(self.solved_by, "")
+        return {"everybody": "everybody solved it", "nobody": "nobody solved it"}.get(self.solved_by, "")
 
 
 class OperatorOut(MeasuredOut):

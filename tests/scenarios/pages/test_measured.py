@@ -76,7 +76,7 @@ def test_the_list_is_filtered_and_sorted_by_it(client: Client, rows: dict[str, S
 
 def test_the_pages_show_it_with_its_interval(client: Client, rows: dict[str, Scenario]) -> None:
     listed = client.get(reverse("scenario-list", args=["shell"])).content.decode()
-    assert "50 % (15–85 %), n 4" in listed and "everybody solves it" in listed and "nobody solves it" in listed
+    assert "50 % (15–85 %), n 4" in listed and "everybody solved it" in listed and "nobody solved it" in listed
     page = client.get(reverse("scenario-page", args=["shell", rows["mixed"].pk])).content.decode()
     assert "50 % (15–85 %), n 4" in page and "large:" in page
     only = client.get(f"{reverse('scenario-list', args=['shell'])}?solved_by=nobody").content.decode()
