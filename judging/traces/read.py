@@ -8,7 +8,7 @@
 - MLflow: `mlflow.chat.messages`, or `mlflow.spanInputs` and `mlflow.spanOutputs`, all as JSON text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judging.traces.generation import (
@@ -193,7 +193,7 @@ def _answers_of(output: object) -> list[Message]:
     generations = response.get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
-    if isinstance(message := _object(generations).get("message"), Mapping):
+    if isinstance(message := _object(generations).get("message"), dict):
         return messages_of([message], "assistant")
     items = response.get("output")
     return messages_of([_joined(items)] if isinstance(items, list) else output, "assistant")
@@ -231,7 +231,7 @@ def _events(events: Sequence[SpanEvent]) -> tuple[list[Message], list[Message]]:
         elif event.name == CHOICE:
             fields = _parsed_fields(event.attributes)
             message = fields.get("message")
-            outputs += messages_of([{**fields, **message} if isinstance(message, Mapping) else fields], "assistant")
+            outputs += messages_of([{**fields, **message} if isinstance(message, dict) else fields], "assistant")
     return given, outputs
 
 
@@ -270,9 +270,7 @@ def _observations(row: Json) -> list[Json]:
     if "observations" not in row and "input" not in row:  # nearly every row of an import
         return []
     given = [row, *listed(row.get("observations"))] if "observations" in row else [row]
-    return [
-        one for one in given if isinstance(one, Mapping) and "input" in one and "output" in one and _is_langfuse(one)
-    ]
+    return [one for one in given if isinstance(one, dict) and "input" in one and "output" in one and _is_langfuse(one)]
 
 
 def _is_langfuse(row: Json) -> bool:
@@ -300,11 +298,11 @@ def _observation(row: Json) -> list[Generation] | None:
 
 
 def _object(value: object) -> Json:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _at(tree: object, *path: str) -> object:
     """Return the value of an attribute, also where the names of others begin with its name."""
     for part in path:
         tree = _object(tree).get(part)
-    return tree.get("", tree) if isinstance(tree, Mapping) else tree
+    return tree.get("", tree) if isinstance(tree, dict) else tree

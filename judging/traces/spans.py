@@ -73,13 +73,13 @@ def spans_of(row: Json) -> tuple[list[Span], list[str]]:
 
 def _without_info(row: Json) -> Json:
     """Return the spans of a trace of MLflow, which has them beside its `info`."""
-    return data if "data" in row and isinstance(data := row["data"], Mapping) and "spans" in data else row
+    return data if "data" in row and isinstance(data := row["data"], dict) and "spans" in data else row
 
 
 def _of_agents(row: Json) -> Json:
     """Return a span of OpenAI's Agents SDK with the attributes of OpenTelemetry."""
     data = row.get("span_data")
-    given: Json = data if isinstance(data, Mapping) else {}
+    given: Json = data if isinstance(data, dict) else {}
     kind, error = given.get("type"), row.get("error")
     operation = {"generation": "chat", "response": "chat", "agent": "invoke_agent"}.get(str(kind), "execute_tool")
     usage = given.get("usage")
@@ -89,13 +89,13 @@ def _of_agents(row: Json) -> Json:
         "gen_ai.input.messages": given.get("input") if operation == "chat" else None,
         "gen_ai.output.messages": given.get("output") if operation == "chat" else None,
         "gen_ai.request.model": given.get("model"),
-        **({f"gen_ai.usage.{name}": value for name, value in usage.items()} if isinstance(usage, Mapping) else {}),
+        **({f"gen_ai.usage.{name}": value for name, value in usage.items()} if isinstance(usage, dict) else {}),
     }
     return {
         **{name: row.get(name) for name in ("trace_id", "parent_id")},
         **{"span_id": row.get("id"), "name": str(given.get("name") or kind), "start_time": row.get("started_at")},
         "attributes": {name: value for name, value in attributes.items() if value is not None},
-        "status": {"code": "ERROR", "message": str(error.get("message"))} if isinstance(error, Mapping) else {},
+        "status": {"code": "ERROR", "message": str(error.get("message"))} if isinstance(error, dict) else {},
     }
 
 
@@ -110,15 +110,15 @@ def span_rows(row: Json) -> Iterator[tuple[object, object]]:
 def service_of(resource: object) -> str:
     """Return the name of the service that a resource describes, or ''. Raises `Unreadable`."""
     refuse_deep(resource)
-    given = resource if isinstance(resource, Mapping) else {}
+    given = resource if isinstance(resource, dict) else {}
     return str(_attributes(given.get("attributes")).get("service.name", ""))
 
 
 def _is_span(value: object) -> bool:
-    if not isinstance(value, Mapping) or not isinstance(value.get("attributes"), (list, dict)):
+    if not isinstance(value, dict) or not isinstance(value.get("attributes"), (list, dict)):
         return False
     context = value.get("context")
-    if isinstance(context, Mapping) and any(key in context for key in ("trace_id", "traceId")):
+    if isinstance(context, dict) and any(key in context for key in ("trace_id", "traceId")):
         return True
     # Calls of Weave have a trace and attributes too, but are no spans.
     return any(key in value for key in ("traceId", "trace_id")) and "op_name" not in value
@@ -126,7 +126,7 @@ def _is_span(value: object) -> bool:
 
 def trace_of(row: Json) -> str:
     context = row.get("context")
-    named: Json = context if isinstance(context, Mapping) else {}
+    named: Json = context if isinstance(context, dict) else {}
     trace = row.get("traceId") or row.get("trace_id") or named.get("trace_id") or named.get("traceId")
     return str(trace or row.get("context.trace_id") or "")
 
@@ -139,7 +139,7 @@ def span_of(given: object) -> Span:
     events = [
         SpanEvent(str(event.get("name", "")), nested(_attributes(event.get("attributes"))))
         for event in listed(row.get("events"))
-        if isinstance(event, Mapping)
+        if isinstance(event, dict)
     ]
     return Span(
         str(row.get("name", "")),
@@ -155,7 +155,7 @@ def span_of(given: object) -> Span:
 
 def _error(row: Json) -> str:
     status = row.get("status")
-    given: Json = status if isinstance(status, Mapping) else row
+    given: Json = status if isinstance(status, dict) else row
     code = str(given.get("code", given.get("status_code", "")))
     if code.upper() not in ("2", "ERROR", "STATUS_CODE_ERROR"):
         return ""
@@ -163,7 +163,7 @@ def _error(row: Json) -> str:
 
 
 def _text(row: object, *names: str) -> str:
-    given: Json = row if isinstance(row, Mapping) else {}
+    given: Json = row if isinstance(row, dict) else {}
     return next((str(given[name]) for name in names if given.get(name)), "")
 
 
@@ -212,7 +212,7 @@ def _logged(row: Json) -> tuple[list[Span], list[str]]:
     broken: set[tuple[str, str]] = set()
     reasons: list[str] = []
     for _, given in record_rows(row):
-        record: Json = given if isinstance(given, Mapping) else {}
+        record: Json = given if isinstance(given, dict) else {}
         trace, span = _ids(record)
         try:
             event = event_of(given)
@@ -250,7 +250,7 @@ def nested(attributes: Mapping[str, object]) -> dict[str, object]:
 
 
 def _nested_value(value: object) -> object:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return nested(value)
     return [_nested_value(part) for part in value] if isinstance(value, list) else value
 
@@ -265,24 +265,22 @@ def _numbered(value: object) -> object:
 
 
 def _attributes(given: object) -> dict[str, object]:
-    if isinstance(given, Mapping):
+    if isinstance(given, dict):
         return dict(given)
     pairs = given if isinstance(given, list) else []
-    return {
-        str(pair["key"]): _value(pair.get("value")) for pair in pairs if isinstance(pair, Mapping) and "key" in pair
-    }
+    return {str(pair["key"]): _value(pair.get("value")) for pair in pairs if isinstance(pair, dict) and "key" in pair}
 
 
 def _value(given: object) -> object:
     """Return the value of OTLP's `AnyValue`."""
-    if not isinstance(given, Mapping):
+    if not isinstance(given, dict):
         return given
     for kind, value in given.items():
         kind = kind.replace("_v", "V")
         if kind == "arrayValue":
-            return [_value(part) for part in listed(value.get("values"))] if isinstance(value, Mapping) else []
+            return [_value(part) for part in listed(value.get("values"))] if isinstance(value, dict) else []
         if kind == "kvlistValue":
-            return _attributes(value.get("values")) if isinstance(value, Mapping) else {}
+            return _attributes(value.get("values")) if isinstance(value, dict) else {}
         if kind == "intValue":
             return integer(value)
         if kind in ("stringValue", "doubleValue", "boolValue", "bytesValue"):
@@ -299,21 +297,21 @@ def integer(value: object) -> int | None:
 
 
 def _readable(given: object) -> Json:
-    if not isinstance(given, Mapping):
+    if not isinstance(given, dict):
         raise Unreadable("it is no object")
     refuse_deep(given)
-    if not isinstance(given.get("attributes"), list | Mapping | None):
+    if not isinstance(given.get("attributes"), list | dict | None):
         raise Unreadable("its attributes are no list")
     return given
 
 
 def _resource(entry: object) -> object:
-    return entry.get("resource") if isinstance(entry, Mapping) else None
+    return entry.get("resource") if isinstance(entry, dict) else None
 
 
 def _entries(row: object, *names: str) -> list[object]:
     """Return the entries of the first list present. If its value is no list, the only entry is None."""
-    if not isinstance(row, Mapping):
+    if not isinstance(row, dict):
         return [None]
     found: object = next((row[name] for name in names if row.get(name) is not None), [])
     return found if isinstance(found, list) else [None]
