@@ -189,10 +189,11 @@ class _Reader:
     def _has_calls(self, entry: Entry, key: str) -> bool:
         return isinstance(entry[key], list) and all(map(_is_call, entry[key])) and _CALLS.isdisjoint(entry)
 
-    def _add_plain(self, word: Any, text: Any) -> bool:
+    def _add_plain(self, word: Any, given: Any) -> bool:
         """Add a message that is a role and a text, as most are: half of the time that it takes for any other. Return
         False for one that has more to be read."""
-        if not (isinstance(word, str) and isinstance(text, str)):
+        text = _only_text(given)
+        if not isinstance(word, str) or text is None:
             return False
         role = self._roles.get(word)
         if role == "agent" and not may_think(text) and not may_call(text):
@@ -386,6 +387,14 @@ def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[A
         else entry
         for entry in entries
     ]
+
+
+def _only_text(given: Any) -> str | None:
+    """Return the text of a content that is text or one part of text, and None for any other."""
+    if isinstance(given, list) and len(given) == 1:
+        (part,) = given
+        given = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+    return given if isinstance(given, str) else None
 
 
 def _is_text(given: Any) -> bool:
