@@ -24,14 +24,14 @@ UNPARSED = "unparsed_arguments"
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 ARGUMENTS = frozenset(_ARGUMENTS)
 _IDS = ("id", "tool_call_id", "call_id", "toolCallId", "toolUseId")
-# What is read of a call.
-OF_CALL = frozenset(("name", "type", "function", "tool_call", "toolName", *_ARGUMENTS, *_IDS))
+# What is read of a call, and its place among others.
+_OF_CALL = frozenset(("name", "type", "function", "tool_call", "toolName", "index", *_ARGUMENTS, *_IDS))
 
 
 def read_call(given: Any, path: str, fields: Fields) -> Json:
     """Return a call of OpenAI, Anthropic, LangChain, or any other with a name and arguments. Raises `RowRefused`.
 
-    A call without an id has an empty `tool_call_id`.
+    A call without an id has an empty `tool_call_id`. Fields that nothing is read from are in the account.
     """
     call = decoded(given)
     if not isinstance(call, Mapping):
@@ -41,6 +41,9 @@ def read_call(given: Any, path: str, fields: Fields) -> Json:
     name = function.get("name", function.get("toolName", inner))
     if not isinstance(name, str) or not name:
         raise RowRefused(f"{path} is a tool call that names no function")
+    fields.ignore_rest(call, _OF_CALL, path)
+    if function is not call:
+        fields.ignore_rest(function, _OF_CALL, f"{path}.function")
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "")
     identifier = next((call[name] for name in _IDS if call.get(name)), None)
     return make_call(name, function.get(key), identifier, path, fields)

@@ -36,6 +36,18 @@ _GEMINI = {
     "executableCode": "executable_code",
     "codeExecutionResult": "code_execution_result",
 }
+# The fields that are read of parts. Others are in the account.
+_OF_PARTS = frozenset(
+    (
+        *("type", "text", "refusal", "thinking", "reasoning", "summary", "thought", "run", "is_error", "isError"),
+        *("image_url", "source", "image", "data", "mimeType", "mediaType", *_CONTENTS, *_CALL_IDS),
+        *("toolUse", "toolResult", "reasoningContent", "json", *_GEMINI, *_GEMINI.values()),
+        *("resource", "uri", "document"),
+    )
+)
+# Parts that are calls, or are kept or ignored as a whole.
+_WHOLE = CALLS | _REQUESTS | SEALED | _UNSEEN | {"audio"}
+_IGNORED_KINDS = ("source-", "data-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +118,8 @@ def _add(content: MessageContent, part: Any, path: str, fields: Fields) -> None:
     kind = part.get("type")
     if kind is not None and not isinstance(kind, str):
         raise RowRefused(f"{path} is a part whose type is no text")
+    if kind is None or not (kind in _WHOLE or kind.startswith(_IGNORED_KINDS)):
+        fields.ignore_rest(part, _OF_PARTS, path)
     if kind is None:
         _add_untyped(content, part, path, fields)
     elif kind in TEXTS:
@@ -142,7 +156,7 @@ def _add(content: MessageContent, part: Any, path: str, fields: Fields) -> None:
         content.parts.append(dict(part))
     elif kind == "document" and isinstance(document := part.get("document", part.get("source")), Mapping):
         content.parts.append(_text(_document(document, path)))
-    elif kind in SEALED | _UNSEEN or kind.startswith(("source-", "data-")):
+    elif kind in SEALED | _UNSEEN or kind.startswith(_IGNORED_KINDS):
         fields.became(f"{path}.{kind}", IGNORED)
     else:
         raise RowRefused(f"{path} is a part of type {kind!r}, which is not known"[:300])

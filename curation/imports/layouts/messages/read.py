@@ -390,10 +390,11 @@ def _unmasked(entries: list[Any], path: str, roles: Mapping[str, str]) -> list[A
 
 
 def _only_text(given: Any) -> str | None:
-    """Return the text of a content that is text or one part of text, and None for any other."""
+    """Return the text of a content that is text or one part of it with no other field, and None for any other."""
     if isinstance(given, list) and len(given) == 1:
         (part,) = given
-        given = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
+        is_plain = isinstance(part, dict) and part.get("type") == "text" and len(part) == 2
+        given = part.get("text") if is_plain else None
     return given if isinstance(given, str) else None
 
 

@@ -9,7 +9,7 @@ import re
 import orjson
 
 from curation.imports.layouts.account import Fields
-from curation.imports.layouts.messages.calls import OF_CALL, loosely_decoded, read_call
+from curation.imports.layouts.messages.calls import loosely_decoded, read_call
 from curation.imports.layouts.messages.notations import CLOSES, NOTATIONS, OPENS, elements, function_elements, whole
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
@@ -86,8 +86,6 @@ def _result_of(text: str) -> str:
 
 
 def _read(calls: list[Json], path: str, fields: Fields) -> list[Json]:
-    for call in calls:
-        fields.ignore_rest(call, OF_CALL, path)
     return [read_call(call, path, fields) for call in calls]
 
 

@@ -285,6 +285,29 @@ def test_fields_inside_messages_that_have_no_place_are_in_the_account() -> None:
     assert ignored == [{"field": "messages[].note", "rows": 1, "becomes": IGNORED}]
 
 
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ({"content": [{"type": "text", "text": "Look.", "new": 1}]}, {"messages[][].new"}),
+        ({"content": [{"type": "text", "text": "Look.", "annotations": []}]}, set()),
+        ({"content": [{"text": "Look.", "thoughtSignature": "s"}]}, {"messages[][].thoughtSignature"}),
+        ({"content": [{"type": "thinking", "thinking": "Hm.", "signature": "s"}]}, {"messages[][].signature"}),
+        ({"content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}, "new": 1}]}, {"messages[][].new"}),
+        ({"content": [{"type": "document", "document": {"data": "x"}, "title": "t"}]}, {"messages[][].title"}),
+        (
+            {"content": "", "tool_calls": [{**CALL, "index": 0, "new": 1, "function": {"name": "ls", "new": 1}}]},
+            {"messages[].tool_calls[].new", "messages[].tool_calls[].function.new"},
+        ),
+    ],
+)
+def test_fields_of_parts_and_calls_that_have_no_place_are_in_the_account(
+    message: dict[str, Any], told: set[str]
+) -> None:
+    fields = Fields({"id": 1})
+    read(ASKED, {"role": "assistant", **message}, fields=fields)
+    assert {entry["field"] for entry in fields.account().entries()} == told | {"id"}
+
+
 @pytest.mark.parametrize("field", ["refusal", "text", "summary", "code", "output", "arguments", "action"])
 def test_a_second_content_and_fields_of_items_are_in_the_account(field: str) -> None:
     fields = Fields({"id": 1})
