@@ -24,6 +24,7 @@ _BLOCK = 16_000  # characters of the texts that are asked about together
 _RULES = Searches(*RULES)
 _DECODED_RULES = Searches(*(rule for rule in RULES if rule.kind != CONTROL))
 _LISTS = (list, tuple)
+_WITHOUT_TEXT = frozenset((int, float, bool, type(None)))
 
 
 class ScanFinding(NamedTuple):
@@ -56,10 +57,11 @@ def scan_each(texts: Iterable[str]) -> Iterator[tuple[ScanFinding, ...]]:
         whole = "\n".join(block)
         rules, decoders = _RULES.likely(whole), DECODERS.likely(whole)
         for text in block:
-            if len(block) == 1:
-                yield _scan(text, rules, decoders)
+            if len(block) > 1:
+                own_rules, own_decoders = rules and likely(rules, text), likely(decoders, text)
             else:
-                yield _scan(text, likely(rules, text), likely(decoders, text))
+                own_rules, own_decoders = rules, decoders
+            yield _scan(text, own_rules, own_decoders) if own_rules or own_decoders else ()
 
 
 def _blocks(texts: Iterable[str]) -> Iterator[list[str]]:
@@ -131,6 +133,8 @@ def _add_texts(value: object, found: list[str]) -> None:
         for key, inner in value.items():
             if len(key) >= _LONGER_THAN_NAMES or not key.isidentifier():
                 found.append(key)
+            if type(inner) in _WITHOUT_TEXT:
+                continue
             if key not in _FORMAT_KEYS or not isinstance(inner, str) or len(inner) >= _LONGER_THAN_NAMES:
                 _add_texts(inner, found)
 

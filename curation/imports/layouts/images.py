@@ -96,7 +96,7 @@ def _changed(step: Step, change: Callable[[str], str]) -> Step:
     if isinstance(step["message"], list):
         step = {**step, "message": change_parts(step["message"], change)}
     observation = step.get("observation")
-    if observation and any(isinstance(one.get("content"), list) for one in observation["results"]):
+    if observation and [one for one in observation["results"] if isinstance(one.get("content"), list)]:
         results = [
             {**one, "content": change_parts(one["content"], change)} if isinstance(one.get("content"), list) else one
             for one in observation["results"]
