@@ -13,7 +13,7 @@ from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.facts import DuelAnswer, DuelFacts
 from curation.duels.score.stage import ScoredDuel, read_scores
-from curation.duels.verdict.causes import Causes, causes_of
+from curation.duels.verdict.confounders import Confounders, confounders_of
 from curation.duels.verdict.controls import OnControls, gate_settings, on_controls
 from curation.duels.verdict.leak_figures import leak_results
 from curation.duels.verdict.usage import StageUsage, usage_of
@@ -115,7 +115,7 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         context.checkpoint()
         scored = read_scores(run, chunk)
         _count(pairs, scored)
-        known = causes_of([entry.duel.pk for entry in scored], [pk for entry in scored for pk in entry.verdict_ids])
+        known = confounders_of([entry.duel.pk for entry in scored], [pk for entry in scored for pk in entry.verdict_ids])
         judged += [_judged(entry, known[entry.duel.pk]) for entry in scored if entry.duel.pk in known]
         panels.update(entry.panel.digest for entry in scored)
         orders.update(entry.panel.orders for entry in scored)
@@ -184,7 +184,7 @@ def _count(pairs: dict[tuple[str, str], _Figures], scored: list[ScoredDuel]) -> 
             figures.losers.append(lost)
 
 
-def _judged(entry: ScoredDuel, causes: Causes) -> JudgedDuel:
+def _judged(entry: ScoredDuel, confounders: Confounders) -> JudgedDuel:
     king, challenger = entry.duel.king, entry.duel.challenger
     lengths = (king.tokens if king else 0), challenger.tokens
     families = (king.family if king else ""), challenger.family
@@ -197,8 +197,8 @@ def _judged(entry: ScoredDuel, causes: Causes) -> JudgedDuel:
         lengths,
         families,
         entry.duel.repo,
-        causes.hour,
-        causes.style,
+        confounders.hour,
+        confounders.style,
     )
 
 

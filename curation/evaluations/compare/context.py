@@ -9,7 +9,7 @@ from curation.evaluations.compare.pairs import ComparedPair
 from curation.evaluations.metrics import LIVE, STATIC
 from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.figures import with_ranks
-from curation.evaluations.screen.tables import figure_table
+from curation.evaluations.tables import figure_table
 
 LABELS = {metric.name: metric.label.lower() for metric in (*STATIC, *LIVE)}
 

@@ -13,7 +13,7 @@ from curation.evaluations.live.charts import SHOWN, lines_over_episodes
 from curation.evaluations.metrics import SHARE
 from curation.evaluations.models import EvaluatedModel, EvaluatedModelQuerySet, EvaluationKind, Split
 from curation.evaluations.screen.charts import labelled
-from curation.evaluations.screen.tables import LAYOUTS
+from curation.evaluations.tables import TABLE_OF_KIND
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
@@ -28,7 +28,7 @@ def leaderboard_page(request: HttpRequest, access: Access) -> HttpResponse:
     context = {
         "board": board,
         "lines": leader_lines(board),
-        "columns": LAYOUTS[board.kind][0],
+        "columns": TABLE_OF_KIND[board.kind][0],
         "pinned": board.split is not None and board.split.baseline_of(board.kind) is not None,
         "splits": Split.objects.of(access.project).filter(evaluations__isnull=False).distinct().order_by("-id"),
         "may_run": access.may(Scope.RUN),

@@ -12,7 +12,7 @@ from curation.evaluations.models import ContaminationCheck, EvaluatedModel, Eval
 from curation.evaluations.params import DEFAULTS
 from curation.evaluations.screen.conclusions import conclusions_of
 from curation.evaluations.screen.figures import Row, figures_of, overall
-from curation.evaluations.screen.tables import figure_table, tier_table
+from curation.evaluations.tables import figure_table, tier_table
 from curation.runs.models import LIVE
 from curation.web.text.markup import code_html, visible
 from curation.web.text.transcript import Chat

@@ -43,7 +43,7 @@ LIVE_COLUMNS = (
     FigureColumn("invalid_action_rate", "refused", "Share of steps whose action the server refused", drop="col-3"),
 )
 EPISODES = FigureColumn("n", "episodes", "Episodes that were scored", COUNT)
-LAYOUTS: Mapping[str, tuple[tuple[FigureColumn, ...], str, str]] = MappingProxyType(
+TABLE_OF_KIND: Mapping[str, tuple[tuple[FigureColumn, ...], str, str]] = MappingProxyType(
     {
         EvaluationKind.STATIC.value: (SCREEN_COLUMNS, "Rows", "No answer yet."),
         EvaluationKind.LIVE.value: (LIVE_COLUMNS, "Episodes", "No episode yet."),
@@ -57,7 +57,7 @@ def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> dict[str
     A line is the row with its `cells` and with `missing`: how many rows or episodes of the launch have no result. The
     number that an `incomplete` model lacks in a part of the rows may not be known.
     """
-    columns, counted, empty = LAYOUTS[kind]
+    columns, counted, empty = TABLE_OF_KIND[kind]
     lines = [_line(row, columns) for row in rows]
     return {"title": title, "columns": columns, "counted": counted, "empty": empty, "lines": lines}
 
@@ -65,7 +65,7 @@ def figure_table(kind: str, rows: Sequence[Row], title: str = TITLE) -> dict[str
 def tier_table(kind: str, overall: Sequence[Row], tiers: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     """Return every figure of every model, in the order of `overall`, with a cell for all rows and one for each tier,
     from easy to hard. A tier that the model did not play has an empty one."""
-    columns = [replace(column, drop="") for column in (EPISODES, *LAYOUTS[kind][0])]
+    columns = [replace(column, drop="") for column in (EPISODES, *TABLE_OF_KIND[kind][0])]
     by_tier = [{str(row["model"]): row for row in rows} for rows in tiers.values()]
     nothing: Row = {"intervals": {}}
 
