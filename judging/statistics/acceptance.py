@@ -140,9 +140,9 @@ def acceptance(
     left_out = tuple(WithoutJudges(*pair) for pair in zip(left, found[2 : 2 + len(left)], strict=True))
     alone = iter(found[2 + len(left) :])
     split = [_Sides(*pair, next(alone), next(alone)) for pair in sides]
-    turns = _turned(left_out, split, by_informative, len(groups))
+    reversals = _reversals(left_out, split, by_informative, len(groups))
     if unknown and not whole.objections and by_informative.objections:
-        turns.insert(0, _Turn(tuple(unknown), _turn(WithoutJudges(tuple(unknown), by_informative))))
+        reversals.insert(0, _Reversal(tuple(unknown), _reversal_text(WithoutJudges(tuple(unknown), by_informative))))
     assumed = _assumptions(duels, [controls[judge] for judge in informative], settings)
     enough = len(informative) >= ENOUGH_INFORMATIVE
     told = 0 if groups or not enough else _read_by_two_judges(duels, informative)
@@ -154,7 +154,7 @@ def acceptance(
         *([_BOUGHT] if wins_where(flagged(duels, "injection"), columns[:, 1], clusters) else []),
         *(f"undecided, as the gate is strict: {each.rstrip('.')}" for each in assumed if settings.strict),
     ]
-    undecided = [*doubts, *(turn.reason for turn in turns)]
+    undecided = [*doubts, *(reversal.reason for reversal in reversals)]
     reasons = (*whole.objections, *undecided)
     parsed = ~np.isnan(columns[:, 0])
     few = bool(whole.few) or not parsed.any()
@@ -175,7 +175,7 @@ def acceptance(
         clustered_by=bounds.by,
         informative=informative,
         not_informative=unknown,
-        undecided_without=tuple(dict.fromkeys(judge for turn in turns for judge in turn.judges)),
+        undecided_without=tuple(dict.fromkeys(judge for reversal in reversals for judge in reversal.judges)),
         left_out=left_out[: len(groups)],
         basis=" ".join([_basis(panel, unknown, groups, told), *assumed]),
         compared=said.within(f"{settings.equivalent_within:g} points"),
@@ -339,9 +339,9 @@ class _Sides:
     larger: PanelGate
     smaller: PanelGate
 
-    def turn(self, gate: PanelGate) -> str:
+    def doubt(self, gate: PanelGate) -> str:
         """Return why the verdict of both sides together, `gate`, is in doubt, or nothing where it is not."""
-        split = _split(len(self.majority), len(self.minority))
+        split = _split_text(len(self.majority), len(self.minority))
         if gate.objections:
             return "" if self.larger.objections else f"{split}: the larger would accept it, and the panel would not"
         why = "; ".join(self.smaller.objections)
@@ -349,14 +349,16 @@ class _Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """A verdict that turns without some judges. `judges` is empty where the verdicts do not tell whose fault it is."""
+class _Reversal:
+    """A verdict that is another one without some judges. `judges` is empty where nothing tells whose fault it is."""
 
     judges: tuple[str, ...]
     reason: str
 
 
-def _turned(left_out: Sequence[WithoutJudges], sides: Sequence[_Sides], gate: PanelGate, groups: int) -> list[_Turn]:
+def _reversals(
+    left_out: Sequence[WithoutJudges], sides: Sequence[_Sides], gate: PanelGate, groups: int
+) -> list[_Reversal]:
     """Return the reasons for undecided: the gate turns without one judge, or against a side of a split, or an
     acceptance turns without several.
 
@@ -367,28 +369,28 @@ def _turned(left_out: Sequence[WithoutJudges], sides: Sequence[_Sides], gate: Pa
     if turned and sum(len(each.judges) for each in left_out[:groups]) == ENOUGH_INFORMATIVE:
         against = [each.gate.objections for each in turned if each.gate.objections]
         said = f"one would not accept it ({'; '.join(against[0])})" if against else "one alone would accept it"
-        return [_Turn((), f"{_EVEN_SPLIT}: {said}")]
-    torn = {each.minority: reason for each in sides if (reason := each.turn(gate))}
+        return [_Reversal((), f"{_EVEN_SPLIT}: {said}")]
+    torn = {each.minority: reason for each in sides if (reason := each.doubt(gate))}
     # One judge against all others is named; where only some are against it, they may be the ones that are wrong.
     others = {judge for each in left_out[:groups] if turned != [each] for judge in each.judges}
     if torn and (gate.objections or len(turned) != 1 or not others <= {judge for each in torn for judge in each}):
-        return [_Turn((), next(iter(torn.values())))]
+        return [_Reversal((), next(iter(torn.values())))]
     if gate.objections and turned and groups == ENOUGH_FOR_SPLITS:
-        return [_Turn((), f"{_split(2, 1)}: the larger would accept it, and the panel would not")]
+        return [_Reversal((), f"{_split_text(2, 1)}: the larger would accept it, and the panel would not")]
     if len(turned) == 1:
-        return [_Turn(turned[0].judges, _turn(turned[0]))]
+        return [_Reversal(turned[0].judges, _reversal_text(turned[0]))]
     without_more = [] if gate.objections else [each for each in left_out[groups:] if each.gate.objections]
-    return [_Turn((), _turn(each)) for each in (*turned, *without_more)[:1]]
+    return [_Reversal((), _reversal_text(each)) for each in (*turned, *without_more)[:1]]
 
 
-def _split(larger: int, smaller: int) -> str:
+def _split_text(larger: int, smaller: int) -> str:
     return f"undecided: the judges split {larger} : {smaller}, and nothing tells which side is right"
 
 
 _EVEN_SPLIT = "undecided: the judges split 1 : 1, and nothing tells which one is right"
 
 
-def _turn(left: WithoutJudges) -> str:
+def _reversal_text(left: WithoutJudges) -> str:
     without = f"undecided: without {_listed(left.judges)} it would "
     if left.gate.objections:
         return f"{without}not be accepted ({'; '.join(left.gate.objections)})"
