@@ -30,7 +30,7 @@ from curation.review.workspace.detail import AnswerDetail, detail_of, facts_of
 from curation.review.workspace.diff import unified_diff
 from curation.review.workspace.rollout import turns_of
 from curation.review.workspace.workspace import answers_shown
-from curation.samples.blind import hides, look, reviews_blind
+from curation.samples.blind import hides, reviews_blind, unblind
 from curation.samples.list.api import enter_sample, sample_out
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleKind, SampleStatus
@@ -275,7 +275,7 @@ def _reads_blind(access: Access, sample: Sample) -> bool:
     if not is_blind(access, sample):
         return False
     if not reviews_blind(access):
-        look(access, sample)
+        unblind(access, sample)
         return False
     return True
 

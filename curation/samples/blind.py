@@ -5,9 +5,9 @@ In a project with blind review a *reviewer* finds score, bucket, flags, verdicts
 nowhere but on its own page after the decision. Curators and admins see them, and the audit log says once per sample
 that they looked. The rules:
 
-- one object that tells of a sample: `look`, or `hides` where only a part is hidden;
-- a list of them: `without_pending` for reviewers (of duels and verdicts `curation.duels.pages.queries`), and `look_at`
-  for the rows that curators see;
+- one object that tells of a sample: `unblind`, or `hides` where only a part is hidden;
+- a list of them: `without_pending` for reviewers (of duels and verdicts `curation.duels.pages.queries`), and
+  `record_unblinding` for the rows that curators see;
 - a figure or a file of many samples: `refuse_pending`, or a count of decided samples where `reviews_blind`;
 - a page of all samples: `refuse_undecided`, and `closed_to=has_hidden`;
 - a filter or an order: `refuse_hidden` of samples, `refuse_outcome_params` of anything else;
@@ -30,7 +30,7 @@ from curation.projects.access import Access
 from curation.projects.models import Role
 from curation.runs.pages.results import hides_results
 from curation.samples.list.filters import SampleFilter, SampleList
-from curation.samples.models import SCANNED, Flag, Look, Sample, SampleStatus
+from curation.samples.models import SCANNED, Flag, Sample, SampleStatus, Unblinding
 from curation.web.database.queries import Prepared
 from curation.web.ids import IdList
 from curation.web.lists.filters import NOT_GIVEN, Groups
@@ -63,8 +63,8 @@ OPEN_FIELDS = frozenset(
 OF_CURATORS = ("disputed", "decided_by", "independent")
 OPEN_SORTS = ("-id", "id", "-created_at", "created_at")
 # Every list of samples asks.
-_looks = Prepared(
-    lambda ids, user: Look.objects.filter(sample_id__in=IdList(ids), user=user).values_list("sample_id"),
+_unblindings = Prepared(
+    lambda ids, user: Unblinding.objects.filter(sample_id__in=IdList(ids), user=user).values_list("sample_id"),
     ids=list,
     user=int,
 )
@@ -181,38 +181,40 @@ def has_hidden(access: Access) -> bool:
     return reviews_blind(access) and hides_any(access, Sample.objects.of(access.project))
 
 
-def look(access: Access, sample: Sample | None) -> None:
+def unblind(access: Access, sample: Sample | None) -> None:
     """Refuse a reviewer the hidden facts of this sample; note that a curator or admin looked."""
     if sample is None or sample.status != SampleStatus.PENDING:
         return
     if reviews_blind(access):
         raise Blind(f"You review blind, and sample {sample.pk} is pending. This opens when it is decided.")
-    look_at(access, [sample.pk])
+    record_unblinding(access, [sample.pk])
 
 
-def look_at(access: Access, ids: Iterable[int | None]) -> None:
+def record_unblinding(access: Access, ids: Iterable[int | None]) -> None:
     """Note that a curator or admin sees the hidden facts of the pending ones of these samples: a row for each that is
     new to them, and one entry in the audit log."""
     shown = [pk for pk in ids if pk is not None]
     if shown and access.role in (Role.CURATOR, Role.ADMIN):
         # By the ids alone: with a condition on the status a database may read every pending sample of the project.
-        look_at_rows(access, Sample.objects.filter(pk__in=IdList(shown)).only("pk", "status", "opinions"))
+        record_unblinding_of(access, Sample.objects.filter(pk__in=IdList(shown)).only("pk", "status", "opinions"))
 
 
-def look_at_rows(access: Access, shown: Iterable[Sample]) -> None:
-    """`look_at` of samples that are read already."""
+def record_unblinding_of(access: Access, shown: Iterable[Sample]) -> None:
+    """`record_unblinding` of samples that are read already."""
     if access.role not in (Role.CURATOR, Role.ADMIN):
         return
     blind = access.project.settings.review.blind
     pending = [sample for sample in shown if sample.status == SampleStatus.PENDING and (blind or sample.opinions)]
     if not pending:
         return
-    known = {pk for (pk,) in _looks.all(ids=[sample.pk for sample in pending], user=access.user.pk)}
+    known = {pk for (pk,) in _unblindings.all(ids=[sample.pk for sample in pending], user=access.user.pk)}
     new = sorted((sample for sample in pending if sample.pk not in known), key=attrgetter("pk"))
     if not new:
         return
     with transaction.atomic():
-        Look.objects.bulk_create([Look(sample=sample, user=access.user) for sample in new], ignore_conflicts=True)
+        Unblinding.objects.bulk_create(
+            [Unblinding(sample=sample, user=access.user) for sample in new], ignore_conflicts=True
+        )
         pks = [str(sample.pk) for sample in new]
         if len(pks) == 1:
             access.record("sample.look", pks[0])

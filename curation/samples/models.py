@@ -303,18 +303,18 @@ class SampleText(models.Model):
         return self.body[:60]
 
 
-class Look(models.Model):
+class Unblinding(models.Model):
     """A curator or admin has seen facts of this sample that are hidden from its reviewers, while it was pending."""
 
-    sample = models.ForeignKey(Sample, models.CASCADE, related_name="looks", db_index=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="looks")
+    sample = models.ForeignKey(Sample, models.CASCADE, related_name="unblindings", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="unblindings")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["sample", "user"], name="look_once")]
 
     def __str__(self) -> str:
-        return f"look at {self.sample_id} by {self.user_id}"
+        return f"unblinding of {self.sample_id} by {self.user_id}"
 
 
 class TextScan(models.Model):

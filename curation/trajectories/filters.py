@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.blind import look_at, without_pending
+from curation.samples.blind import record_unblinding, without_pending
 from curation.samples.list.conditions import IsTrajectory
 from curation.samples.models import Sample, SampleStatus
 from curation.scenarios.models import Scenario, Terminal
@@ -268,7 +268,7 @@ class TrajectoryList(TrajectoryFilter, ListParams):
         """A page; a blind reviewer gets no trajectories of pending samples. The log notes that the caller looked."""
         rows = without_pending(access, Trajectory.objects.of(access.project), "sample")
         page = self.read(rows, self.clauses(access.project), columns=columns)
-        look_at(access, [row.sample_id for row in page.rows])
+        record_unblinding(access, [row.sample_id for row in page.rows])
         return page
 
 

@@ -20,7 +20,7 @@ from curation.predictions.models import Prediction
 from curation.projects.models import AuditEntry, Role
 from curation.review.models import Lease
 from curation.runs.models import Call, Item, Run
-from curation.samples.models import Flag, Look, Sample
+from curation.samples.models import Flag, Sample, Unblinding
 from curation.trajectories.models import Outcome, Trajectory
 from tests.factories import make_bearer, make_member, make_user
 from tests.review.browsing import HTMX
@@ -118,7 +118,7 @@ def test_a_reader_who_looks_at_nothing_hidden_is_not_in_the_log(hidden: Rows) ->
     assert Client().get(f"/api/v1/projects/{hidden.project.slug}/samples", headers=headers).status_code == 200
     before = everything()
     assert Client().get(f"/api/v1/duels/{hidden.ids['duel_id']}", headers=headers).status_code == 200
-    assert not Look.objects.exists() and before == everything()
+    assert not Unblinding.objects.exists() and before == everything()
 
 
 @pytest.mark.parametrize(

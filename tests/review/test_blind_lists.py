@@ -12,7 +12,7 @@ from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project, Role
 from curation.review.decisions.decide import decide
 from curation.runs.models import Call, Item, Run
-from curation.samples.models import Look, Sample
+from curation.samples.models import Sample, Unblinding
 from curation.trajectories.models import Trajectory
 from tests.factories import make_bearer, make_duel, make_member, make_scenario, make_trajectory
 from tests.review.rows import reviewer_of
@@ -165,7 +165,7 @@ def test_a_list_that_shows_what_is_hidden_says_that_a_curator_looked(project: Pr
         assert "data" in get(curator, f"projects/billing/{name}")
     kinds = {"samples": ["turn", "trajectory"], "trajectories": ["trajectory"]}.get(name, ["turn"])
     seen = set(Sample.objects.filter(kind__in=kinds).values_list("pk", flat=True))
-    assert set(Look.objects.filter(user=curator.user).values_list("sample", flat=True)) == seen
+    assert set(Unblinding.objects.filter(user=curator.user).values_list("sample", flat=True)) == seen
     entry = AuditEntry.objects.get(action="sample.look")
     assert entry.actor == curator.user and entry.subject == f"{len(seen)} samples"
     assert set(entry.data["samples"]) == {str(pk) for pk in seen}
@@ -199,4 +199,4 @@ def test_a_list_notes_no_look_of_others(project: Project, role: str) -> None:
     reader = reviewer_of(project, role=role)
     for name in LISTS:
         assert "data" in get(reader, f"projects/billing/{name}")
-    assert not Look.objects.exists() and not AuditEntry.objects.filter(action="sample.look").exists()
+    assert not Unblinding.objects.exists() and not AuditEntry.objects.filter(action="sample.look").exists()

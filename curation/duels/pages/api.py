@@ -14,7 +14,7 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
 from curation.runs.pages.schemas import RunOut, accepted_run
-from curation.samples.blind import look_at, refuse_pending
+from curation.samples.blind import record_unblinding, refuse_pending
 from curation.samples.models import Sample
 from curation.trajectories.models import Trajectory
 from curation.web.http.responses import answers_with_file
@@ -38,7 +38,7 @@ def list_verdicts(request: HttpRequest, slug: str, params: Query[VerdictList]) -
     get."""
     access = enter(request, slug, Scope.READ)
     page = params.page(shown_to(access, params.rows(access.project), "duel__"))
-    look_at(access, [verdict.duel.sample_id for verdict in page.rows])
+    record_unblinding(access, [verdict.duel.sample_id for verdict in page.rows])
     return page.response()
 
 

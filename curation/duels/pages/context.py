@@ -13,9 +13,9 @@ from curation.web.ids import find
 from curation.web.problems import NotFound
 from curation.web.text.figures import counted
 from curation.web.text.markup import Span, render_text
-from judging.controls import ControlKind
 from judging.leaks.lint import PLAIN_COPIES, RULES
 from judging.panel.rubric import in_order
+from judging.planted_faults import ControlKind
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from curation.duels.score.panels import dimensions_of
 from curation.projects.access import Access
 from curation.projects.models import Project
 from curation.runs.models import Run
-from curation.samples.blind import look_at
+from curation.samples.blind import record_unblinding
 from curation.samples.models import Bucket, Flag, flag_bits, with_any_flag
 from curation.web.ids import IdList, find
 from curation.web.lists.clauses import Clause, column_in, column_range
@@ -81,7 +81,7 @@ class DuelList(ListParams):
         page = (
             self.page(columns(self.narrow(rows))) if self._of_run else self.read(rows, self._clauses(), columns=columns)
         )
-        look_at(access, [duel.sample_id for duel in page.rows])
+        record_unblinding(access, [duel.sample_id for duel in page.rows])
         return page
 
     def _of(self, project: Project) -> DuelQuerySet:

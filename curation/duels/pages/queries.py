@@ -6,7 +6,7 @@ from django.db.models import Q, QuerySet
 
 from curation.duels.models import Duel
 from curation.projects.access import Access
-from curation.samples.blind import has_hidden, look, reviews_blind
+from curation.samples.blind import has_hidden, reviews_blind, unblind
 from curation.samples.models import SampleStatus
 from curation.web.problems import Blind
 
@@ -27,7 +27,7 @@ def shown_to(access: Access, rows: R, duel: str = "") -> R:
 
 def look_at_duel(access: Access, duel: Duel) -> None:
     """Refuse a duel that `shown_to` leaves out; note that a curator or admin looked at a pending sample."""
-    look(access, duel.sample)
+    unblind(access, duel.sample)
     if duel.sample is not None or not reviews_blind(access):
         return
     if not duel.control:

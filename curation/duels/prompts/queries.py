@@ -4,7 +4,7 @@ from typing import Any
 
 from curation.duels.models import Duel, Opponent, Prompt
 from curation.projects.access import Access
-from curation.samples.blind import look_at, reviews_blind
+from curation.samples.blind import record_unblinding, reviews_blind
 from curation.samples.models import SampleStatus
 from curation.web.text.transcript import Chat, Source, TurnPosition
 
@@ -21,5 +21,5 @@ def reference_shown_to(access: Access, prompt: Prompt) -> dict[str, Any] | None:
     sides = Duel.objects.filter(prompt=prompt, opponent=Opponent.REFERENCE, sample__status=SampleStatus.PENDING)
     if reviews_blind(access):
         return None if sides.exists() else reference
-    look_at(access, sides.values_list("sample_id", flat=True))
+    record_unblinding(access, sides.values_list("sample_id", flat=True))
     return reference

@@ -17,7 +17,7 @@ from curation.evaluations.screen.views import estimate_fragment, launch_page
 from curation.projects.access import Access, enter, principal_of, project_page
 from curation.projects.models import Scope
 from curation.runs.pages.forms import run_to_repeat
-from curation.samples.blind import look, look_at, reviews_blind, without_pending
+from curation.samples.blind import record_unblinding, reviews_blind, unblind, without_pending
 from curation.web.ids import find
 from curation.web.lists.filters import ListParams, Words
 from curation.web.lists.keyset import KeysetPage
@@ -43,7 +43,7 @@ class EpisodeList(ListParams):
         none of a pending sample; the log notes that others looked at it."""
         rows = self.narrow(Episode.objects.filter(evaluation=evaluation).with_model().with_sample())
         page = self.page(without_pending(access, rows, "trajectory__sample"))
-        look_at(access, [row.sample.pk for row in page.rows if row.sample])
+        record_unblinding(access, [row.sample.pk for row in page.rows if row.sample])
         return page
 
 
@@ -106,7 +106,7 @@ def evaluation_episode(request: HttpRequest, access: Access, pk: str, episode: s
     evaluation = find(Evaluation.objects.of(access.project), pk, "evaluation")
     rows = Episode.objects.filter(evaluation=evaluation).with_sample().select_related("by", "text")
     found = find(rows, episode, "episode")
-    look(access, found.sample)
+    unblind(access, found.sample)
     others = Episode.objects.filter(evaluation=evaluation, key=found.key).exclude(pk=found.pk).with_model()
     context = {
         "evaluation": evaluation,
@@ -150,5 +150,5 @@ def get_episode(request: HttpRequest, episode_id: str) -> s.EpisodeDetail:
     evaluations = Evaluation.objects.visible_to(principal_of(request).user)
     rows = Episode.objects.filter(evaluation__in=evaluations).with_sample()
     episode = find(rows.select_related("by", "text", "evaluation__project"), episode_id, "episode")
-    look(enter(request, episode.evaluation.project, Scope.READ), episode.sample)
+    unblind(enter(request, episode.evaluation.project, Scope.READ), episode.sample)
     return s.EpisodeDetail.model_validate(episode)

@@ -13,7 +13,7 @@ from curation.predictions.models import ApprovalModel, Prediction
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.projects.resource import Resource
-from curation.samples.blind import look, refuse_pending, without_pending
+from curation.samples.blind import refuse_pending, unblind, without_pending
 from curation.samples.list.api import enter_sample
 from curation.samples.models import Sample
 from curation.web.lists.filters import ListParams
@@ -157,7 +157,7 @@ router.add_router("", label_errors.router())
 def get_prediction(request: HttpRequest, sample_id: str) -> Prediction:
     """With the facts that move it most. While you review blind, it opens when the sample is decided."""
     access, sample = enter_sample(request, sample_id, Scope.READ)
-    look(access, sample)
+    unblind(access, sample)
     found = Prediction.objects.filter(sample=sample).first()
     if found is None:
         raise NotFound(f"Sample {sample.pk} has no prediction. A run of kind `predict` makes them.")

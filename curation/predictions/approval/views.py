@@ -20,7 +20,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.review.pages.views import sample_of
 from curation.runs.kinds import kind_of
-from curation.samples.blind import has_hidden, look, refuse_undecided
+from curation.samples.blind import has_hidden, refuse_undecided, unblind
 from curation.samples.models import Sample, SampleStatus
 from curation.web.charts import Figure, axis, bars, color, error_bars, figure
 from curation.web.text.figures import percent
@@ -106,7 +106,7 @@ def prediction_page(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ, "GET")
 def sample_prediction(request: HttpRequest, access: Access, pk: int) -> HttpResponse:
     sample = sample_of(access, pk)
-    look(access, sample)
+    unblind(access, sample)
     found = Prediction.objects.filter(sample=sample).select_related("model").first()
     context = {"prediction": found, "reasons": reasons_of(found) if found else []}
     return render(request, "predictions/_prediction.html", context)

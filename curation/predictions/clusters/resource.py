@@ -13,7 +13,7 @@ from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
 from curation.projects.resource import Resource
 from curation.runs.kinds import kind_of
-from curation.samples.blind import has_hidden, look_at, refuse_pending
+from curation.samples.blind import has_hidden, record_unblinding, refuse_pending
 from curation.samples.models import Sample
 from curation.web.charts import Figure, axis, bars, color, figure
 from curation.web.lists.filters import ListParams, Words, one_of
@@ -60,7 +60,7 @@ class Clusters(Resource[Cluster]):
         return rows.prefetch_related(Prefetch("members", members, to_attr="examples"))
 
     def shown(self, access: Access, rows: Sequence[Cluster]) -> list[ClusterOut]:
-        look_at(access, [one.sample_id for row in rows for one in _examples(row)])
+        record_unblinding(access, [one.sample_id for row in rows for one in _examples(row)])
         return [ClusterOut.model_validate(row) for row in rows]
 
 
@@ -93,7 +93,7 @@ def cluster_list(request: HttpRequest, access: Access) -> HttpResponse:
     project = access.project
     params = ClusterList.from_query(request.GET)
     page = params.page(params.narrow(clusters.rows(access)))
-    look_at(access, [one.sample_id for row in page.rows for one in _examples(row)])
+    record_unblinding(access, [one.sample_id for row in page.rows for one in _examples(row)])
     context = {
         **list_context(request, params, page, f"/api/v1/projects/{project.slug}/clusters"),
         "tabs": tabs(request.path, params, "of", Cluster.Of.choices),

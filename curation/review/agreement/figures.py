@@ -10,7 +10,7 @@ from pydantic import Field
 
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Action, Decision
-from curation.samples.models import Bucket, Look
+from curation.samples.models import Bucket, Unblinding
 from curation.web.lists.filters import url_query
 from curation.web.schemas import out
 from judging.statistics.agreement import Agreement, group_agreement, pair_agreement
@@ -73,7 +73,7 @@ def units_of(project: Project) -> list[AgreementUnit]:
     round, bulk decisions, which follow a filter, imported ones, and those made after opening hidden data.
     """
     before = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
-    looked = Look.objects.filter(**before)
+    looked = Unblinding.objects.filter(**before)
     rows = Decision.objects.of(project).filter(round__gt=0, action__in=DECIDING, batch="")
     rows = rows.exclude(Exists(looked)).order_by("id")
     columns = ("sample_id", "round", "settles", "undone_by", "sample__bucket", "reviewer__username")

@@ -18,7 +18,7 @@ from curation.projects.models import Scope
 from curation.projects.settings.document import Review
 from curation.review.decisions.state import OF_SEVERAL, UNDECIDED, change, fields_after, is_waiting
 from curation.review.models import Action, Decision, DecisionQuerySet, Revision
-from curation.samples.blind import look
+from curation.samples.blind import unblind
 from curation.samples.models import LEAKS, Bucket, Flag, Sample, SampleStatus
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
 
@@ -50,7 +50,7 @@ def look_at_opinions(access: Access, rows: Iterable[Decision]) -> None:
     """Note that the caller saw the others' decisions on unsettled samples. Their samples are read."""
     for row in rows:
         if row.reviewer_id != access.user.pk and is_waiting(row, row.sample):
-            look(access, row.sample)
+            unblind(access, row.sample)
 
 
 def outcome_of(line: Decision) -> tuple[str, str, str]:

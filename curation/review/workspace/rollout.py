@@ -11,7 +11,7 @@ from curation.projects.models import Scope
 from curation.review.models import Action, Decision
 from curation.runs.launch import launch
 from curation.runs.models import Run
-from curation.samples.blind import hides, look_at
+from curation.samples.blind import hides, record_unblinding
 from curation.samples.models import Sample
 from curation.trajectories.models import Outcome, ReplayState, Trajectory
 from curation.trajectories.session.conversation import Exchange
@@ -109,7 +109,7 @@ def _attempts(access: Access, sample: Sample, row: Trajectory) -> list[dict[str,
         return []
     since = Trajectory.objects.siblings_of(row).filter(created_at__gt=asked.created_at).select_related("sample")
     newer = list(since[:MOST_ATTEMPTS])
-    look_at(access, [one.sample_id for one in newer])
+    record_unblinding(access, [one.sample_id for one in newer])
     row.sample = sample
     return [
         {

@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 from curation.projects.access import Access, enter
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at_rows, refuse_hidden
+from curation.samples.blind import hides, record_unblinding_of, refuse_hidden
 from curation.samples.list.filters import SampleList
 from curation.samples.list.pages import in_review, sample_page
 from curation.samples.list.saved_views import router as saved_views_router
@@ -99,7 +99,7 @@ def list_samples(request: HttpRequest, slug: str, params: Query[SampleList]) -> 
     access = enter(request, slug, Scope.READ)
     refuse_hidden(access, params)
     page = sample_page(access.project, params)
-    look_at_rows(access, page.rows)
+    record_unblinding_of(access, page.rows)
     holders = in_review(page.rows)
     return page.response(lambda sample: sample_out(sample, access, in_review_by=holders.get(sample.pk)))
 
@@ -120,7 +120,7 @@ def list_similar(request: HttpRequest, sample_id: str) -> dict[str, object]:
     access, _ = enter_sample(request, sample_id, Scope.READ)
     rows = Sample.objects.of(access.project).for_list()
     found = similar_samples(rows, sample_id)
-    look_at_rows(access, list(found))
+    record_unblinding_of(access, list(found))
     holders = in_review(list(found))
     data = [
         {"sample": sample_out(sample, access, in_review_by=holders.get(sample.pk)), "likeness": likeness}

@@ -19,11 +19,11 @@ from curation.samples.list.similar import similar_samples
 from curation.samples.models import (
     Bucket,
     Flag,
-    Look,
     Sample,
     SampleKind,
     SampleQuerySet,
     SampleStatus,
+    Unblinding,
     flag_bits,
     with_any_flag,
 )
@@ -221,7 +221,7 @@ def _opinions(rows: SampleQuerySet) -> models.QuerySet[models.Model]:
     decisions = rows.model._meta.get_field("decisions").related_model
     outer = {"sample": OuterRef("sample"), "user": OuterRef("reviewer"), "created_at__lt": OuterRef("created_at")}
     found = decisions._default_manager.filter(round__gt=0, action__in=DECIDING, batch="", undone_by=None)
-    found = found.exclude(Exists(Look.objects.filter(**outer)))
+    found = found.exclude(Exists(Unblinding.objects.filter(**outer)))
     return found.filter(sample__project=rows.project) if rows.project else found
 
 

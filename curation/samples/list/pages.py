@@ -20,7 +20,7 @@ from django.utils.safestring import SafeString
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope
 from curation.runs.models import Run
-from curation.samples.blind import look_at_rows, offered, refuse_hidden, reviews_blind
+from curation.samples.blind import offered, record_unblinding_of, refuse_hidden, reviews_blind
 from curation.samples.list.filters import SampleList
 from curation.samples.list.search import newest_matches
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
@@ -152,7 +152,7 @@ def list_page(access: Access, given: QueryDict) -> dict[str, Any]:
         params = SamplePageParams.from_query(given)
         refuse_hidden(access, params)
         rows, newer, older = _rows(access, params)
-        look_at_rows(access, rows)
+        record_unblinding_of(access, rows)
     except Problem as refused:
         if refused.code == "unknown_parameter":
             raise  # no field of the form could show it; the list is shown without it

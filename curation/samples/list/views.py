@@ -9,7 +9,7 @@ from django.utils.cache import patch_vary_headers
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import hides, look_at_rows, refuse_hidden, refuse_hidden_query
+from curation.samples.blind import hides, record_unblinding_of, refuse_hidden, refuse_hidden_query
 from curation.samples.list.pages import SamplePageParams, list_page
 from curation.samples.list.saved_views import SavedViewIn, saved_views
 from curation.samples.list.similar import similar_samples
@@ -95,7 +95,7 @@ def sample_similar(request: HttpRequest, access: Access, pk: int) -> HttpRespons
     """The samples most like this one, for its page."""
     found = similar_samples(Sample.objects.of(access.project), str(pk))
     shown = [(sample, likeness, hides(access, sample)) for sample, likeness in found.items()]
-    look_at_rows(access, list(found))
+    record_unblinding_of(access, list(found))
     return render(request, "samples/_similar.html", {"pk": pk, "shown": shown})
 
 

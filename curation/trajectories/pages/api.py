@@ -6,7 +6,7 @@ from ninja import Query, Router, Status
 from curation.projects.access import Access, enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.runs.pages.schemas import RunOut, accepted_run
-from curation.samples.blind import look
+from curation.samples.blind import unblind
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.imported.document import atif_of
 from curation.trajectories.models import Trajectory, TrajectoryQuerySet
@@ -45,7 +45,7 @@ def list_trajectories(request: HttpRequest, slug: str, params: Query[TrajectoryL
 @router.get("/trajectories/{trajectory_id}", response=TrajectoryOut, summary="One trajectory with its transcript")
 def get_trajectory(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
-    look(access, trajectory.sample)
+    unblind(access, trajectory.sample)
     return trajectory_out(trajectory)
 
 
@@ -53,7 +53,7 @@ def get_trajectory(request: HttpRequest, trajectory_id: str) -> dict[str, object
 def get_trajectory_as_atif(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
     """A document that came in as ATIF goes out as it was."""
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
-    look(access, trajectory.sample)
+    unblind(access, trajectory.sample)
     return atif_of(trajectory)
 
 
@@ -65,7 +65,7 @@ def get_trajectory_as_atif(request: HttpRequest, trajectory_id: str) -> dict[str
 def get_step_values(request: HttpRequest, trajectory_id: str) -> dict[str, object]:
     """How often rollouts that went on after a step were solved, by the last run of kind `probe`; empty without one."""
     access, trajectory = _entered(request, trajectory_id, Scope.READ)
-    look(access, trajectory.sample)
+    unblind(access, trajectory.sample)
     worths = step_worths(access, trajectory)
     return {"data": [step_value_out(row) for row in worths.rows] if worths else []}
 

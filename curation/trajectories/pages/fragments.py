@@ -10,7 +10,7 @@ from django.shortcuts import render
 
 from curation.projects.access import Access, project_page
 from curation.projects.models import Project, Scope
-from curation.samples.blind import look
+from curation.samples.blind import unblind
 from curation.trajectories.imported.images import key_of
 from curation.trajectories.models import Trajectory, TrajectoryImage, TrajectoryText
 from curation.trajectories.pages.views import trajectory_of
@@ -56,7 +56,7 @@ def trajectory_raw(request: HttpRequest, access: Access, pk: str, view: str) -> 
 @project_page(Scope.READ, "GET")
 def trajectory_compare(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     trajectory = trajectory_of(access, pk)
-    look(access, trajectory.sample)
+    unblind(access, trajectory.sample)
     shown = shown_as(access, trajectory, view_named(trajectory, request.GET.get("view", "")))
     siblings = compare_siblings(access, trajectory, shown, other_id=request.GET.get("with", ""))
     context = {"trajectory": trajectory, "siblings": siblings, "shown_as": shown.view}
@@ -102,7 +102,7 @@ def _shown(access: Access, pk: str, view: str, *, at: TurnPosition | None = None
 
 
 def _raw_messages(access: Access, pk: str) -> Chat:
-    look(access, trajectory_of(access, pk).sample)
+    unblind(access, trajectory_of(access, pk).sample)
     text = _text(access, pk)
     urls = ("trajectory-exchange", "trajectory-exchange-turn", "", "trajectory-exchange-raw")
     source = Source(text.pk, "message", *urls)

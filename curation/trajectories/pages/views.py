@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from curation.projects.access import Access, open_to, project_page
 from curation.projects.models import Scope
-from curation.samples.blind import look, look_at, reviews_blind, without_pending
+from curation.samples.blind import record_unblinding, reviews_blind, unblind, without_pending
 from curation.samples.models import SampleStatus
 from curation.trajectories.filters import PairList, TrajectoryList
 from curation.trajectories.models import Outcome, Pair, Trajectory, TrajectoryQuerySet
@@ -65,7 +65,7 @@ def trajectory_list(request: HttpRequest, access: Access) -> HttpResponse:
 @project_page(Scope.READ, "GET")
 def trajectory_page(request: HttpRequest, access: Access, pk: str) -> HttpResponse:
     trajectory = trajectory_of(access, pk)
-    look(access, trajectory.sample)
+    unblind(access, trajectory.sample)
     view = trajectory_view(
         access,
         trajectory,
@@ -153,4 +153,4 @@ def pairs_shown(access: Access, rows: QuerySet[Pair]) -> QuerySet[Pair]:
 
 
 def look_at_pairs(access: Access, pairs: Sequence[Pair]) -> None:
-    look_at(access, [row.sample_id for pair in pairs for row in (pair.chosen, pair.rejected)])
+    record_unblinding(access, [row.sample_id for pair in pairs for row in (pair.chosen, pair.rejected)])

@@ -8,7 +8,7 @@ from typing import ClassVar
 from urllib.parse import urlencode
 
 from curation.projects.access import Access
-from curation.samples.blind import hides, look_at
+from curation.samples.blind import hides, record_unblinding
 from curation.trajectories.models import Outcome, Trajectory
 from curation.trajectories.session.conversation import Exchange
 from curation.trajectories.session.shown import Shown, shown_as
@@ -28,7 +28,7 @@ class Sibling:
     """Another trajectory of the scenario or task, by its `letter`: the one on the page is A. `outcome`, `tone` and
     `model` are empty where they are hidden.
 
-    `other_bundle`: the scenario was edited between the two rollouts. `current`: it is the one compared with.
+    `is_other_bundle`: the scenario was edited between the two rollouts. `is_compared`: the page compares with it.
     """
 
     pk: int
@@ -37,13 +37,13 @@ class Sibling:
     model: str
     outcome: str
     tone: str
-    other_bundle: bool
-    current: bool
+    is_other_bundle: bool
+    is_compared: bool
 
 
 @dataclass(frozen=True, slots=True)
-class SiblingSteps:
-    """Two steps of the same number; None where one of the two has ended. `ended` names it once, at its end."""
+class StepPair:
+    """Two steps of the same number; None where one of the two has ended. `ended` is the sentence for its end."""
 
     template: ClassVar[str] = "trajectories/session/_beside.html"
     mine: TerminalStep | Exchange | None
@@ -60,7 +60,7 @@ class SiblingComparison:
     other: Sibling
     shared: int
     divergence: str
-    rest: Excerpt[SiblingSteps]
+    rest: Excerpt[StepPair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +79,37 @@ def compare_siblings(
     blind: bool = False,
     by_default: bool = True,
 ) -> Siblings:
-    """Compare with `other_id`, or `by_default` with a sibling that we choose. `mine` is the trajectory as it is shown.
+    """Compare with `other_id`, or `by_default` with the sibling that teaches most. `mine` is the trajectory as it is
+    shown. The audit log gets an entry where a curator sees the outcome of a sibling that is pending.
 
     While the page of this trajectory is `blind`, the outcomes of all siblings are hidden; else those of siblings whose
     own samples hide them from the reader.
     """
     rows = Trajectory.objects.siblings_of(trajectory).select_related("sample")
     siblings = list(rows[:MOST])
-    known = [] if blind else [row for row in siblings if row.sample is None or not hides(access, row.sample)]
+
+    def is_revealed(row: Trajectory) -> bool:
+        return not blind and (row.sample is None or not hides(access, row.sample))
+
     if other_id:
         other: Trajectory | None = find(rows, other_id, "sibling")
     else:
-        other = _default_sibling(trajectory, siblings, known) if by_default else None
+        other = _default_sibling(trajectory, siblings, list(filter(is_revealed, siblings))) if by_default else None
     if not blind:
-        look_at(access, [row.sample_id for row in (*siblings, *filter(None, [other]))])
-    told = {row.pk for row in known}
-    if other is not None and not blind and (other.sample is None or not hides(access, other.sample)):
-        told.add(other.pk)
+        record_unblinding(access, [row.sample_id for row in (*siblings, *filter(None, [other]))])
     letters = dict(zip((row.pk for row in siblings), LETTERS, strict=False))
-    shown = [_sibling(row, trajectory, other, letters.get(row.pk, "?"), hidden=row.pk not in told) for row in siblings]
-    current = next((place for place, row in enumerate(shown) if row.current), -1)
-    following = shown[(current + 1) % len(shown)] if shown else None
+
+    def sibling(row: Trajectory) -> Sibling:
+        return _sibling(row, trajectory, other, letters.get(row.pk, "?"), hidden=not is_revealed(row))
+
+    shown = list(map(sibling, siblings))
+    compared = next((place for place, row in enumerate(shown) if row.is_compared), -1)
+    following = shown[(compared + 1) % len(shown)] if shown else None
     comparison = None
     if other is not None:
         theirs = shown_as(access, Trajectory.objects.with_text().get(pk=other.pk), mine.view)
-        letter = letters.get(other.pk, "?")
-        comparison = compare(mine, theirs, _sibling(other, trajectory, other, letter, hidden=other.pk not in told))
-    return Siblings(shown, comparison, None if following and following.current else following)
+        comparison = compare(mine, theirs, sibling(other))
+    return Siblings(shown, comparison, None if following and following.is_compared else following)
 
 
 def compare(mine: Shown, theirs: Shown, other: Sibling) -> SiblingComparison:
@@ -124,16 +128,16 @@ def shared_steps(mine: Shown, theirs: Shown) -> int:
     return sum(1 for _ in takewhile(lambda place: mine.compared_texts(place) == theirs.compared_texts(place), both))
 
 
-def beside(mine: Shown, theirs: Shown, start: int, end: int, spans: Sequence[tuple[int, int]]) -> Excerpt[SiblingSteps]:
+def beside(mine: Shown, theirs: Shown, start: int, end: int, spans: Sequence[tuple[int, int]]) -> Excerpt[StepPair]:
     """Return the steps of both from `start` to `end` that are in one of the spans, by their number."""
 
-    def entry(place: int) -> SiblingSteps:
+    def entry(place: int) -> StepPair:
         left = mine.entry(place) if place < len(mine) else None
         right = theirs.entry(place) if place < len(theirs) else None
         ended = (
             "This one has ended." if place == len(mine) else "The sibling has ended." if place == len(theirs) else ""
         )
-        return SiblingSteps(left, right, mine.source, theirs.source, ended)
+        return StepPair(left, right, mine.source, theirs.source, ended)
 
     query = urlencode({"with": theirs.source.pk if theirs.source else "", "view": mine.view})
     source = mine.source and replace(mine.source, window="trajectory-beside", query=query)
@@ -143,9 +147,9 @@ def beside(mine: Shown, theirs: Shown, start: int, end: int, spans: Sequence[tup
 def _default_sibling(
     trajectory: Trajectory, siblings: Sequence[Trajectory], known: Sequence[Trajectory]
 ) -> Trajectory | None:
-    """Choose one with the other verdict, which teaches most, else the next one; after the last one, the first.
+    """Choose one with the other outcome, which teaches most, else the next one; after the last one, the first.
 
-    The choice must not reveal a verdict, so only those of the `known` count.
+    The choice must not reveal an outcome, so only those of the `known` count.
     """
     same = [row for row in known if row.bundle_sha256 == trajectory.bundle_sha256]
     unlike = next((row for row in same if row.keep != trajectory.keep), None)
@@ -165,8 +169,8 @@ def _sibling(
         model="" if hidden else row.model,
         outcome="" if hidden else outcome.label,
         tone="" if hidden else outcome.tone,
-        other_bundle=row.bundle_sha256 != trajectory.bundle_sha256,
-        current=other is not None and row.pk == other.pk,
+        is_other_bundle=row.bundle_sha256 != trajectory.bundle_sha256,
+        is_compared=other is not None and row.pk == other.pk,
     )
 
 

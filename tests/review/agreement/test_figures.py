@@ -8,7 +8,7 @@ from curation.projects.models import Project, Role
 from curation.review.agreement.figures import Opinion, figures_of, units_of
 from curation.review.decisions.decide import decide
 from curation.review.decisions.undo import undo
-from curation.samples.models import Look, Sample
+from curation.samples.models import Sample, Unblinding
 from judging.statistics.judges.controls import cohens_kappa
 from tests.factories import make_bearer, make_member, make_project
 from tests.review.rows import judged, reviewer_of
@@ -62,7 +62,7 @@ def test_every_figure_opens_its_samples(client: Client, project: Project) -> Non
 def test_the_decision_of_someone_who_looked_before_is_not_independent(client: Client, project: Project) -> None:
     curator, ada = reviewer_of(project, Role.CURATOR), reviewer_of(project)
     sample = judged(project)
-    Look.objects.create(sample=sample, user=curator.user)
+    Unblinding.objects.create(sample=sample, user=curator.user)
     for person in (curator, ada):
         decide(access=person, sample_id=sample.pk, action="approve")
     assert max(one.n for one in figures_of(project)) == 12

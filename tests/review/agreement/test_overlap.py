@@ -24,7 +24,7 @@ from curation.review.decisions.undo import undo
 from curation.review.labels.save import save_labels
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.next import lease_next, open_count
-from curation.samples.models import Look, Sample, SampleStatus
+from curation.samples.models import Sample, SampleStatus, Unblinding
 from curation.web.problems import Conflict, NotAllowed
 from tests.factories import make_bearer, make_member, make_project
 from tests.review.browsing import left_of
@@ -294,7 +294,7 @@ def test_a_curator_sees_every_decision_adjudicates_on_the_page_and_the_log_says_
     page = client.get("/p/billing/samples/disputes/").content.decode()
     assert MARK in page and "Keep this one" in page
     assert f"<pre>{escape(sample.duel.challenger.text.text)}</pre>" in page
-    assert Look.objects.filter(user=curator, sample=sample).exists()
+    assert Unblinding.objects.filter(user=curator, sample=sample).exists()
     assert AuditEntry.objects.filter(action="sample.look", actor=curator).count() == 1
     rows = read(client, "/projects/billing/disputes", make_bearer(curator))["data"]
     assert [(row["sample"], len(row["decisions"])) for row in rows] == [(str(sample.pk), 2)]

@@ -12,7 +12,7 @@ from curation.review.queue.lease import lock_sample
 from curation.review.refine import settle
 from curation.runs.control import clone
 from curation.runs.models import Run
-from curation.samples.models import Look, Sample, SampleStatus
+from curation.samples.models import Sample, SampleStatus, Unblinding
 from tests.driving import (
     end,
     storage,  # noqa: F401 - a fixture of every test here
@@ -224,7 +224,7 @@ class TestJudgeAgain:
         assert "correctness" not in str(bench.get(items, make_member(bench.project))), "nor by the run's items"
         assert "correctness" in str(bench.get(items)), "an admin reads them"
         AuditEntry.objects.filter(action="sample.look").delete()
-        Look.objects.all().delete()
+        Unblinding.objects.all().delete()
         assert {row["score"] for row in bench.get(path)["data"][0]["scores"]} == {100.0}, "so does the list"
         assert AuditEntry.objects.get(action="sample.look").actor == bench.user
         Project.objects.update(settings_json={**bench.project.settings_json, "review": {"blind": False}})

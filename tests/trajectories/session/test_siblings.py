@@ -9,7 +9,7 @@ from curation.projects.models import Role, Scope
 from curation.trajectories.models import Trajectory
 from curation.trajectories.session.conversation import Exchange
 from curation.trajectories.session.shown import shown_as, views_of
-from curation.trajectories.session.siblings import Siblings, SiblingSteps, compare_siblings
+from curation.trajectories.session.siblings import Siblings, StepPair, compare_siblings
 from curation.web.problems import NotFound
 from curation.web.text.transcript import Excerpt, TerminalStep
 from tests.factories import called, make_imported, make_project, make_scenario, make_trajectory, make_turns, make_user
@@ -23,11 +23,11 @@ def siblings(row: Trajectory, **values: Any) -> Siblings:
     return compare_siblings(access, row, shown_as(access, row, views_of(row)[0]), **values)
 
 
-def rows_of(excerpt: Excerpt[SiblingSteps]) -> list[SiblingSteps]:
+def rows_of(excerpt: Excerpt[StepPair]) -> list[StepPair]:
     return [row for part in excerpt.parts if isinstance(part, tuple) for row in part]
 
 
-def commands(excerpt: Excerpt[SiblingSteps]) -> list[tuple[str, str]]:
+def commands(excerpt: Excerpt[StepPair]) -> list[tuple[str, str]]:
     """The commands of both sides, by step; an ended side has none."""
     return [(typed(row.mine), typed(row.theirs)) for row in rows_of(excerpt)]
 
@@ -113,8 +113,8 @@ def test_a_sibling_of_an_edited_scenario_is_marked() -> None:
     scenario = make_scenario(make_project())
     old = make_trajectory(scenario.project, scenario, bundle_sha256="0" * 64)
     new = make_trajectory(scenario.project, scenario)
-    assert [one.other_bundle for one in siblings(old).all] == [True]
-    assert siblings(new).all[0].other_bundle
+    assert [one.is_other_bundle for one in siblings(old).all] == [True]
+    assert siblings(new).all[0].is_other_bundle
 
 
 def test_imported_runs_diverge_at_a_step_whatever_the_machine_was_called() -> None:
