@@ -47,12 +47,12 @@ class DemoFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """`say` prints a line of progress. Without `works` the runs are left to the workers."""
+    """`say` prints a line of progress. Without `runs_here` the runs are left to the workers."""
 
     project: Project
     user: User
     say: Say
-    works: bool = True
+    runs_here: bool = True
 
     @property
     def access(self) -> Access:
@@ -77,12 +77,12 @@ class Builder:
         """Return when the run has ended. Its work is done here with the worker's own code, or by the workers."""
         started = said = time.monotonic()
         while True:
-            if self.works:
+            if self.runs_here:
                 drive(run.pk)
             run.refresh_from_db()
             if run.state not in LIVE:
                 break
-            if self.works:
+            if self.runs_here:
                 reap_all()
             elif time.monotonic() - said > SILENT_SECONDS:
                 said = time.monotonic()

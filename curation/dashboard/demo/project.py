@@ -41,13 +41,13 @@ def begin_demo_project() -> Project:
     return Project.objects.filter(slug=SLUG).first() or _project(user)
 
 
-def make_demo_project(say: Say, *, works: bool = True) -> Project:
+def make_demo_project(say: Say, *, runs_here: bool = True) -> Project:
     """Add the missing parts of the project; takes seconds if the project is complete.
 
-    With `works` its runs are done in this process, else by the workers.
+    With `runs_here` its runs are done in this process, else by the workers.
     """
     project = begin_demo_project()
-    build = Builder(project, _user(), say, works)
+    build = Builder(project, _user(), say, runs_here)
     build.add_scripted_models((KING, CHALLENGER, *JUDGES))
     for run in Run.objects.of(project).live().order_by("id"):
         build.drive(run)  # an earlier start was interrupted

@@ -32,6 +32,7 @@ from curation.dashboard.demo.supervisor import (
 from curation.dashboard.system.health import UNFINISHED
 from curation.dashboard.system.static_files import collect_static_files
 from curation.projects.models import Project
+from curation.runs.models import Run
 
 DATA_FILES = ("winnow.sqlite3", "winnow.sqlite3-wal", "winnow.sqlite3-shm", "broker", "files", "celerybeat-schedule")
 
@@ -49,7 +50,7 @@ class Command(BaseCommand):
         with self._lock() as lock:
             if prepare_only:
                 self._prepare(reset=reset)
-                self._make(works=True)
+                self._make(runs_here=True)
                 return
             self._require_port()
             run_in_process(lambda: self._prepare(reset=reset))
@@ -70,10 +71,10 @@ class Command(BaseCommand):
         collect_static_files()
         begin_demo_project()
 
-    def _make(self, *, works: bool) -> Project:
+    def _make(self, *, runs_here: bool) -> Project:
         self._print("Making the project `demo` with scripted models, which run on this machine")
         try:
-            return make_demo_project(self._print, works=works)
+            return make_demo_project(self._print, runs_here=runs_here)
         except DemoFailed as error:
             raise CommandError(str(error)) from None
 
@@ -81,13 +82,15 @@ class Command(BaseCommand):
         """Make the project while the site answers; its workers do the runs."""
         mark = Path(os.environ[UNFINISHED])
         try:
-            greeting = self._greeting(self._make(works=False))
+            project = self._make(runs_here=False)
         except CommandError as failed:
             mark.write_text(str(failed), encoding="utf-8")
             self.stderr.write(f"The project `{SLUG}` is incomplete. {failed}")
             return
+        model = os.environ.get("WINNOW_DEMO_MODEL", "")
+        run = launch_own_model(project, model) if model else None
         mark.unlink()
-        self._print(greeting)
+        self._print(_greeting(project, model, run))
 
     def _require_port(self) -> None:
         try:
@@ -121,22 +124,22 @@ class Command(BaseCommand):
             remove_demo_project()
         self._print("Removed the demo's data")
 
-    def _greeting(self, project: Project) -> str:
-        """Return the text for a complete project. A model of the user's own is launched on the demo's turns."""
-        address = _address()
-        models = f"  Models            scripted, offline. Use your own with: {demo_command('WINNOW_DEMO_MODEL=…')}"
-        if model := os.environ.get("WINNOW_DEMO_MODEL", ""):
-            run = launch_own_model(project, model)
-            models = f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/"
-        lines = (
-            f"\n  Winnow is ready   {address}",
-            f"  Sign in           {USERNAME} / {PASSWORD}",
-            models,
-            f"  REST              {address}/api/v1/docs",
-            f"  Logs              {settings.WINNOW_DATA / 'logs'}",
-            "  Stop              Ctrl+C\n",
-        )
-        return "\n".join(lines)
+
+def _greeting(project: Project, model: str, run: Run | None) -> str:
+    """Return the text for a complete project. `run` lets a `model` of the user's own answer the demo's turns."""
+    address = _address()
+    models = f"  Models            scripted, offline. Use your own with: {demo_command('WINNOW_DEMO_MODEL=…')}"
+    if run is not None:
+        models = f"  {model} answers and judges the demo's turns: {address}/p/{project.slug}/runs/{run.pk}/"
+    lines = (
+        f"\n  Winnow is ready   {address}",
+        f"  Sign in           {USERNAME} / {PASSWORD}",
+        models,
+        f"  REST              {address}/api/v1/docs",
+        f"  Logs              {settings.WINNOW_DATA / 'logs'}",
+        "  Stop              Ctrl+C\n",
+    )
+    return "\n".join(lines)
 
 
 def _address() -> str:
