@@ -13,7 +13,7 @@ from django.db import connections, transaction
 from curation.projects.models import Project
 from curation.scenarios.models import Scenario, ScenarioSignature, ScenarioText
 from curation.web.ids import IdList
-from judging.likeness import Groups, bands_of, group_exact, group_near, minima_of
+from judging.near_duplicates import Groups, bands_of, group_exact, group_near, minima_of
 from judging.shell.words import word_set
 
 # Raise it with every change of the signature's input: stored signatures of another version are made again.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from judging.likeness import PERMUTATIONS, minhash_of
+from judging.near_duplicates import PERMUTATIONS, minhash_of
 
 if TYPE_CHECKING:
     from datasketch import MinHash

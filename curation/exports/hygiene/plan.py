@@ -25,7 +25,7 @@ from curation.samples.models import UNSCORED, Sample, SampleStatus
 from curation.web.ids import IdList
 from curation.web.text.storable import storable
 from judging.contamination.rows import opening_of
-from judging.likeness import Bands, Groups, bands_of, group_exact, group_near
+from judging.near_duplicates import Bands, Groups, bands_of, group_exact, group_near
 
 # Returns the lines of some samples, if duplicates and caps are ignored.
 ReadLines = Callable[[Sequence[int]], Mapping[int, Sequence[Line]]]

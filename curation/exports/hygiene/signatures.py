@@ -25,8 +25,8 @@ from curation.trajectories.recorded import RecordedTexts, text_of
 from curation.web.ids import IdList
 from judging.contamination.normalise import normalised, without_ids
 from judging.contamination.options import with_blanks
-from judging.likeness import MINIMUM_BYTES, PERMUTATIONS, minima_of
 from judging.messages import message_text
+from judging.near_duplicates import MINIMUM_BYTES, PERMUTATIONS, minima_of
 from judging.scan.scan import Masks, rule_set_version, scan, texts_of
 
 # Raise it when the inputs of a signature change: stored signatures of another version are made again.

@@ -129,8 +129,8 @@ class LeaseLost(Exception):
 def claim(*, run: Run, owner: str, limit: int, most: int | None = None, alone: bool = True) -> list[Item]:
     """Claim up to `limit` of the run's oldest pending items for `owner`; none if the run has ended.
 
-    At most `most` of the run's items are claimed at a time, over all workers. Suspects
-    come last, by themselves, and only if the owner is `alone` in its process.
+    At most `most` of the run's items are claimed at a time, over all workers. Suspects come last, by themselves, and
+    only if the owner is `alone` in its process.
     """
     with transaction.atomic():
         Run.objects.hold(run.pk)

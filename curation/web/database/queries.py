@@ -5,8 +5,8 @@ Django spends 0.2 to 1.7 ms on building and compiling a query that the database 
 measurably slower without.
 
 Times that machines compare with each other, such as leases, come from the database's clock alone: the clock of a worker
-can be minutes wrong. In a query it is `Now()`: the start of the statement on PostgreSQL, milliseconds on SQLite, a file
-of this machine.
+can be minutes wrong. In a query it is `Now()`, which is the start of the statement on PostgreSQL. The clock of SQLite
+is that of its machine, in milliseconds.
 """
 
 import threading
@@ -48,9 +48,9 @@ class Prepared(Generic[R]):
 
     `build` gets a stand-in for each value and returns the query; each stand-in among the query's parameters is replaced
     by the caller's value. Rows are read from the database every time. A query is of instances or, by `values_list`, of
-    tuples. `build` must not look at the values, and no value
-    may be None, which would need other SQL. Raises `TypeError` at the first use if a value never reaches the database.
-    A query that locks rows needs a transaction around every call; Django checks this at the first call only.
+    tuples. `build` must not look at the values, and no value may be None, which would need other SQL. Raises
+    `TypeError` at the first use if a value never reaches the database. A query that locks rows needs a transaction
+    around every call; Django checks this at the first call only.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Any, R]], **kinds: type[Value]) -> None:
@@ -88,7 +88,7 @@ class Prepared(Generic[R]):
         return cast(list[R], compiled.instances.read(found) if compiled.instances else list(map(tuple, found)))
 
     def _compile(self, connection: BaseDatabaseWrapper, *, first: bool) -> "_Compiled":
-        stand_ins = {name: _stub_value(kind, number) for number, (name, kind) in enumerate(self._kinds.items())}
+        stand_ins = {name: _stand_in(kind, number) for number, (name, kind) in enumerate(self._kinds.items())}
         query = self._build(**stand_ins)
         query = query[:1] if first else query
         compiler = query.query.get_compiler(using=connection.alias)
@@ -164,7 +164,7 @@ class _Instances:
         return found
 
 
-def _stub_value(kind: type[Value], number: int) -> Value:
+def _stand_in(kind: type[Value], number: int) -> Value:
     if kind is int:
         return FIRST_STAND_IN + number
     if kind is list:
@@ -185,8 +185,8 @@ def list_parameter(connection: BaseDatabaseWrapper, values: Sequence[int] | Sequ
 
 
 def database_now() -> datetime:
-    """One short query on PostgreSQL; SQLite reads the clock of this machine, and so does this. It does not stand still
-    in a transaction."""
+    """Return the time by the database's clock, which does not stand still in a transaction. It takes a short query on
+    PostgreSQL; SQLite has the clock of this machine."""
     if connection.vendor == "sqlite":
         return datetime.now(UTC)
     with connection.cursor() as cursor:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curation.exports.hygiene.signatures import PARTS, Signature, SignedRow, signature
-from judging.likeness import Groups, bands_of, group_exact, group_near
+from judging.near_duplicates import Groups, bands_of, group_exact, group_near
 
 WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]
 

@@ -14,7 +14,7 @@ from curation import scenarios
 from curation.dashboard import demo
 from curation.llm.scripted.teacher import write_bundle
 from curation.scenarios.copies import _KEPT, THRESHOLD, CopySignature, copy_signature
-from judging.likeness import near_matrix
+from judging.near_duplicates import near_matrix
 from tests.factories import BUNDLE
 
 Bundle = dict[str, Any]

@@ -6,7 +6,7 @@ import zlib
 import pytest
 from datasketch import MinHash
 
-from judging.likeness import PERMUTATIONS, minima_of, near_matrix
+from judging.near_duplicates import PERMUTATIONS, minima_of, near_matrix
 
 
 @pytest.mark.parametrize("count", [0, 1, 30, 20_000])

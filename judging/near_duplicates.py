@@ -2,10 +2,10 @@
 
 Near duplicates are found by MinHash and locality-sensitive hashing (Broder 1997; Leskovec, Rajaraman, Ullman, *Mining
 of Massive Datasets*, section 3.4): the share of equal minima of two texts estimates the similarity of their shingles.
-A row has minima of one text or of several, its parts; a band has some of each. Two
-rows with one text of Jaccard similarity s share all hashes of at least one band with the probability
-1 - (1 - s^8)^16, which is 0.99 at 0.85; rows of several parts do if all of these are 0.85. Of these candidates those
-are joined whose share of equal minima reaches the threshold in each part. Groups are transitive.
+A row has minima of one text or of several, its parts; a band has some of each. Two rows with one text of Jaccard
+similarity s share all hashes of at least one band with the probability 1 - (1 - s^8)^16, which is 0.99 at 0.85; rows
+of several parts do if all of these are 0.85. Of these candidates those are joined whose share of equal minima reaches
+the threshold in each part. Groups are transitive.
 """
 
 import zlib
