@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, MutableMapping, Seque
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
+CHARACTERS_PER_TOKEN = 4  # an estimate for English and code
+TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
 SHELL_LANGUAGES = frozenset({"bash", "sh", "shell", "zsh", "console", "terminal", ""})
 _FENCE = re.compile(r"[ \t]*(?P<marks>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)[^`\n]*$")
 _HEREDOC = re.compile(r"(?<![<\w])<<(?P<dash>-?)\s*(?P<quote>['\"\\]?)(?P<word>[A-Za-z_]\w*)(?:['\"])?")
@@ -51,6 +53,11 @@ def content_of(message: object) -> str:
     parts: Sequence[object] = content if isinstance(content, Sequence) and not isinstance(content, bytes) else ()
     texts = (part.get("text") for part in parts if isinstance(part, Mapping))
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def estimated_tokens(characters: int) -> int:
+    """Return tokens by the stated estimate. No tokenizer is loaded."""
+    return -(-characters // CHARACTERS_PER_TOKEN)
 
 
 def message_text(message: Mapping[str, object] | Message) -> str:

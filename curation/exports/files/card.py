@@ -14,10 +14,11 @@ from curation.exports.hygiene.held_out import paraphrase_coverage, short_rows_no
 from curation.exports.models import Export, ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.images import FOLDER, is_image
-from curation.exports.rows.skip_reasons import TOKENIZER, SkipReason
+from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.models import Project
 from curation.web.text.figures import counted, percent
 from judging.contamination.levels import Level
+from judging.messages import TOKENIZER
 
 BAR = 40
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

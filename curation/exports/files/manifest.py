@@ -16,13 +16,13 @@ from curation.duels.score.models import Score
 from curation.exports.files.counts import ExportCounts
 from curation.exports.models import Export, ExportFile, FrozenRow
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.skip_reasons import TOKENIZER
 from curation.guarantees.models import Guarantee
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.trajectories.models import Trajectory
 from curation.web.ids import IdList
 from curation.web.text.figures import counted, percent
+from judging.messages import TOKENIZER
 from judging.scan.rules import BY_NAME
 from judging.scan.scan import LIBRARIES, rule_set_version
 

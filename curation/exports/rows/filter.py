@@ -32,9 +32,9 @@ from curation.exports.rows.queries import (
     solve_rates,
 )
 from curation.exports.rows.rivals import rejected_rivals
-from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
-from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, estimated_tokens, sample_reason
+from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
+from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, sample_reason
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
 from curation.review.decisions.outcome import Approval, Decider, Reviewed
@@ -47,6 +47,7 @@ from curation.trajectories.imported.images import with_data
 from curation.trajectories.probe.values import step_rates
 from curation.web.ids import IdList
 from judging.chat_template.template import Failure
+from judging.messages import estimated_tokens
 from judging.scan.scan import rule_set_version
 
 _TRAJECTORY = SampleKind.TRAJECTORY.value

@@ -9,9 +9,6 @@ from django.db import models
 from curation.samples.models import LEAKS, Bucket, Flag, SampleStatus
 from judging.answers.read import OPENS_THINKING, OPENS_TOLD
 
-CHARACTERS_PER_TOKEN = 4
-TOKENIZER = f"estimate: characters ÷ {CHARACTERS_PER_TOKEN}, rounded up"
-
 
 class SkipReason(models.TextChoices):
     """In the order of the checks: a sample is listed with the first reason that applies."""
@@ -168,8 +165,3 @@ def pair_reason(chosen: str, rejected: str) -> SkipReason | None:
         return SkipReason.IDENTICAL
     # Thinking text on one side only would teach a model to tell the sides apart by that alone.
     return answer_reason(rejected)
-
-
-def estimated_tokens(characters: int) -> int:
-    """Return tokens by the stated estimate. No tokenizer is loaded."""
-    return -(-characters // CHARACTERS_PER_TOKEN)

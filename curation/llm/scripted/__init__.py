@@ -12,10 +12,9 @@ from curation.llm.scripted.answers import challenger_answer, cli_answer, king_an
 from curation.llm.scripted.judges import NothingToCompare, brisk, careful, first, is_reading, rambling, read_leaks
 from curation.llm.scripted.operators import looper, mixed, mumbler, panicker, quitter, sleeper, solver
 from curation.llm.scripted.teacher import teacher_reply
-from judging.messages import content_of
+from judging.messages import content_of, estimated_tokens
 
 RAW_TOOL_CALL = '<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0{"command": "ls"}<|tool_call_end|>'
-CHARACTERS_PER_TOKEN = 4  # an estimate for English and code; nothing is tokenised
 
 
 class UnknownScriptedModel(ValueError):
@@ -123,10 +122,6 @@ _MODELS: Mapping[str, tuple[Script, str]] = {
 SCRIPTED_MODELS: Mapping[str, str] = {name: sentence for name, (_, sentence) in _MODELS.items()}
 
 
-def _tokens(characters: int) -> int:
-    return -(-characters // CHARACTERS_PER_TOKEN)
-
-
 def reply(name: str, messages: Messages, *, sample_index: int = 0, attempt: int = 1) -> ScriptedReply:
     """Answer `messages` as the scripted model `name` (without ``scripted/``).
 
@@ -140,5 +135,5 @@ def reply(name: str, messages: Messages, *, sample_index: int = 0, attempt: int 
     script, _ = _MODELS[name]
     said = script(messages, sample_index, attempt)
     text, finish_reason = (said, "stop") if isinstance(said, str) else said
-    tokens_in = _tokens(sum(len(content_of(message)) for message in messages))
-    return ScriptedReply(text, finish_reason, tokens_in, _tokens(len(text)))
+    tokens_in = estimated_tokens(sum(len(content_of(message)) for message in messages))
+    return ScriptedReply(text, finish_reason, tokens_in, estimated_tokens(len(text)))

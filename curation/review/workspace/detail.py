@@ -27,10 +27,8 @@ from curation.web.database.queries import Prepared
 from curation.web.text.markup import Mark, Span, marked, scan_marks
 from curation.web.text.transcript import Chat, Recorded, Source, TurnPosition
 from judging.answers.facts import answer_facts
+from judging.messages import estimated_tokens
 from judging.scan.rules import CONTROL
-
-CHARACTERS_PER_TOKEN = 4
-
 
 _OF_ANSWER = ("model", "has_thought", "blocks", "commands", "action_style", "tokens", "text__text")
 # Only the columns that are shown: reading the others doubles the time.
@@ -66,7 +64,7 @@ class AnswerDetail:
     @property
     def blind_facts(self) -> FactsOut:
         """The facts that tell nothing of the side: a server's count of tokens would."""
-        return replace(self.kept_facts, tokens=_estimated_tokens(self.kept_text))
+        return replace(self.kept_facts, tokens=estimated_tokens(len(self.kept_text)))
 
     @property
     def kept_leaks(self) -> list[Span]:
@@ -98,11 +96,7 @@ _duel_of = Prepared(
 
 def facts_of(text: str) -> FactsOut:
     found = answer_facts(text)
-    return FactsOut(found.has_thought, found.blocks, found.commands, found.action_style, _estimated_tokens(text))
-
-
-def _estimated_tokens(text: str) -> int:
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
+    return FactsOut(found.has_thought, found.blocks, found.commands, found.action_style, estimated_tokens(len(text)))
 
 
 def detail_of(sample: Sample, reader: int | None, words: Words = OF_TURNS) -> Detail | None:

@@ -21,7 +21,7 @@ from curation.runs.models import Item, Run
 from curation.web.telemetry import TimedSpan
 from curation.web.text.figures import counted, duration
 from curation.web.text.storable import storable, storable_json
-from judging.messages import ToolCall
+from judging.messages import ToolCall, estimated_tokens
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # How long an item waits while its calls get 429s, which do not count as tries.
@@ -172,7 +172,7 @@ async def _try(shard: Shard, opening: OpenCall, *, is_probe: bool) -> CallAnswer
     """
     run_id, target, request = opening.run.pk, opening.target, opening.request
     limiter, client = shard.limiter(target), shard.client(target)
-    async with limiter.turn(_estimated_tokens(request), is_probe=is_probe) as turn:
+    async with limiter.turn(_prompt_tokens(request), is_probe=is_probe) as turn:
         opened = await shard.commit(opening)
         if isinstance(opened, BudgetHeld | BudgetSpent | InFlight):
             raise opened
@@ -220,8 +220,8 @@ def _pause(tried: int, retry_after: float | None) -> float:
     return max(pause, retry_after or 0.0)
 
 
-def _estimated_tokens(request: CompletionRequest) -> int:
-    return sum(len(str(message.get("content") or "")) for message in request.messages) // 4
+def _prompt_tokens(request: CompletionRequest) -> int:
+    return estimated_tokens(sum(len(str(message.get("content") or "")) for message in request.messages))
 
 
 def _storable(completion: Completion) -> Completion:
