@@ -7,7 +7,7 @@ from statistics import fmean
 from types import MappingProxyType
 
 from curation.evaluations.models import EvaluationKind
-from sandbox.agent.played import TIERS
+from sandbox.agent.reported_task import TIERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ class LlmConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.llm.endpoints.check import EndpointName
-        from curation.llm.endpoints.named import NamedEndpoints
+        from curation.llm.endpoints.settings_endpoints import NamedEndpoints
         from curation.projects.settings.dependents import register
 
         register(NamedEndpoints())

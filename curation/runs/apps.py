@@ -6,7 +6,7 @@ class RunsConfig(AppConfig):
 
     def ready(self) -> None:
         from curation.runs.endpoint_check.kind import TestRun
-        from curation.runs.endpoint_check.served import ServedRun
+        from curation.runs.endpoint_check.list_models import ServedRun
         from curation.runs.kinds import register
         from curation.runs.workers import housekeeping, presence  # noqa: F401 - connect their signals
 

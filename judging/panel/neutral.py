@@ -3,7 +3,7 @@
 Only invisible characters are removed, and letters that hide a passage (look-alikes, bold, full-width) are replaced by
 plain ones: a judge must still see the attempt. Every pattern is bounded, so the time is linear in the text. Phrases are
 a hint to people: an answer is held apart by its delimiters (`judging.sections`), and control duels find judges that
-take bribes (`judging.controls`).
+take bribes (`judging.planted_faults`).
 """
 
 import re

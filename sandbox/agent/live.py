@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sandbox.agent.environment import Environment, EnvironmentStep, Observation, tool_result, visible, visible_text
 from sandbox.agent.episode import Complete
 from sandbox.agent.openenv import HIGHEST_REWARD
-from sandbox.agent.played import (
+from sandbox.agent.reported_task import (
     TASK,
     TASK_TEXT,
     TIER,

@@ -124,7 +124,7 @@ def _tests(
     own_files = _own_files(session, checker, base)
     again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
-    claims = [*_stale_files(own_files, base, again), *_claims(rooms, subject, base)]
+    claims = [*_stale_files(own_files, base, again), *_pretences(rooms, subject, base)]
     return [shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes
 
 
@@ -249,7 +249,7 @@ def _changed_first(rooms: Rooms, reference: Reference, source: str, base: Base) 
             return
 
 
-def _claims(rooms: Rooms, subject: BundleSubject, base: Base) -> Iterator[Check]:
+def _pretences(rooms: Rooms, subject: BundleSubject, base: Base) -> Iterator[Check]:
     """Attempts without the reference, on untouched fixtures: pretences, programs that do nothing, claims in words."""
     stuffing = _stuffing(rooms, base)
     attempts = list(pretended(base.changes, _more_names(rooms, base), stuffing, asked=False))

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet, Sum
 
-from curation.duels.cascade.sure import CHUNK, CascadeParams, chunks, drawn_duels, sure_of
+from curation.duels.cascade.first_judge import CHUNK, CascadeParams, chunks, drawn_duels, sure_of
 from curation.duels.estimate import judge_estimate
 from curation.duels.filters import AskedFilter, check_filter
 from curation.duels.judge.pairing import Entrants

@@ -9,8 +9,8 @@ from django.db.models import Q, QuerySet
 from curation.duels.models import Answer, Duel, Opponent
 from curation.samples.models import SampleStatus
 from curation.web.ids import IdList
-from judging.controls import ControlKind, faults_in_turn, with_bribe
 from judging.messages import content_of
+from judging.planted_faults import ControlKind, faults_in_turn, with_bribe
 
 OUTCOME_OF_PICK = {"opponent": -1, "candidate": 1, "draw": 0}  # curation.review.models.Pick
 # Where several people decide, their votes count when the sample is settled: a figure tells nobody before.

@@ -12,8 +12,8 @@ from curation.duels.score.stage import read_scores
 from curation.runs.models import Item, Run
 from curation.samples.models import Flag
 from curation.web.ids import IdList
-from judging.controls import ControlKind
 from judging.panel.scoring import ORDERS, JudgeScore, OrderedVerdict, score_duel
+from judging.planted_faults import ControlKind
 
 READINGS = {
     "parsed": "the judge's replies parsed in every order",

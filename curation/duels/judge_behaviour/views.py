@@ -26,8 +26,8 @@ from curation.samples.models import Sample
 from curation.web.lists.filters import url_query
 from curation.web.schemas import Id
 from curation.web.text.figures import money, number, percent
-from judging.controls import ControlKind
 from judging.panel.rubric import in_order
+from judging.planted_faults import ControlKind
 
 
 class JudgeFigure(NamedTuple):

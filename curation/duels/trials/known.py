@@ -12,7 +12,7 @@ from curation.duels.models import Duel, Opponent, TrialTask
 from curation.guarantees.models import Draw
 from curation.projects.models import Project
 from curation.web.ids import IdList
-from judging.controls import ControlKind
+from judging.planted_faults import ControlKind
 
 # Controls that say whether a judge tells better from worse. A bribe says something else, and those of people are
 # decided duels.

@@ -16,9 +16,9 @@ from curation.runs.calls.targets import ModelStage, run_instructions
 from curation.runs.kinds import ItemFailed, Json, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.web.schemas import StrictModel
-from judging.controls import ControlKind
 from judging.panel.parsing import ParsedVerdict
 from judging.panel.scoring import OrderedVerdict, score_duel
+from judging.planted_faults import ControlKind
 from judging.statistics.judges.trials import TrialReading
 
 BEFORE, AFTER = "before", "after"

@@ -7,8 +7,8 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.score.readings import VerdictRow, readings_of_run
 from curation.runs.models import Item, Run
 from curation.web.ids import IdList
-from judging.controls import ControlKind
 from judging.panel.scoring import score_duel
+from judging.planted_faults import ControlKind
 from judging.statistics.gate import GateSettings
 from judging.statistics.judges.controls import ControlDuel, ControlFigures, control_figures, outcomes
 from judging.statistics.judges.pairs import JointErrors, pairs_of

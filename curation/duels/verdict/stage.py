@@ -115,7 +115,9 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         context.checkpoint()
         scored = read_scores(run, chunk)
         _count(pairs, scored)
-        known = confounders_of([entry.duel.pk for entry in scored], [pk for entry in scored for pk in entry.verdict_ids])
+        known = confounders_of(
+            [entry.duel.pk for entry in scored], [pk for entry in scored for pk in entry.verdict_ids]
+        )
         judged += [_judged(entry, known[entry.duel.pk]) for entry in scored if entry.duel.pk in known]
         panels.update(entry.panel.digest for entry in scored)
         orders.update(entry.panel.orders for entry in scored)

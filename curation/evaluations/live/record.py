@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from curation.evaluations.models import Episode, EpisodeText, EvaluatedModel, TaskPlayed
 from curation.runs.kinds import Json, Write
 from curation.runs.models import Item
-from curation.trajectories.rollout.served import ServedEpisode, save_served_episode
+from curation.trajectories.rollout.server_episode import ServedEpisode, save_served_episode
 from curation.web.text.storable import storable, storable_json
 from sandbox.agent.action import FormatError, read_action
 from sandbox.agent.episode import AgentEpisode as ShellEpisode
 from sandbox.agent.episode import Message
 from sandbox.agent.live import LiveEpisode
-from sandbox.agent.played import TaskFacts
+from sandbox.agent.reported_task import TaskFacts
 
 # The fields of each step in a trace, besides its observation.
 TRACED = (

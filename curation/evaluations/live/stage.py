@@ -26,7 +26,7 @@ from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
 from curation.scenarios.models import Scenario
-from curation.trajectories.rollout.served import ServedEpisode
+from curation.trajectories.rollout.server_episode import ServedEpisode
 from curation.trajectories.rollout.stage import OPERATORS, reply_of
 from curation.web.outbound.addresses import MODELS, ForbiddenAddress, proxy_for, refuse_private
 from curation.web.outbound.transport import AsyncCheckedTransport, open_socket
@@ -37,7 +37,7 @@ from sandbox.agent.action_form import ActionForm, ActionKind, called
 from sandbox.agent.episode import Complete, EpisodeLimits, Message, ModelReply, run_episode
 from sandbox.agent.live import LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of, answers, can_play
-from sandbox.agent.played import AskedTask, asked_task
+from sandbox.agent.reported_task import AskedTask, asked_task
 from sandbox.agent.shell_environment import ShellEnvironment, ShellTask
 from sandbox.agent.tools import functions_of
 from sandbox.errors import (

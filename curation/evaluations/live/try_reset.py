@@ -18,7 +18,7 @@ from curation.web.schemas import StrictModel
 from sandbox.agent.action_form import unknown_form
 from sandbox.agent.environment import Observation
 from sandbox.agent.openenv import OpenEnvEnvironment
-from sandbox.agent.played import AskedTask, TaskFacts, compare_tasks, reported_task
+from sandbox.agent.reported_task import AskedTask, TaskFacts, compare_tasks, reported_task
 from sandbox.errors import SandboxError
 
 # A person waits for the answer, and a process of the web server with them.

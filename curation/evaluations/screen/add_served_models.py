@@ -4,13 +4,13 @@ import re
 
 from django.db import transaction
 
-from curation.llm.endpoints.named import endpoint_of
 from curation.llm.endpoints.resource import endpoints
 from curation.llm.endpoints.schemas import EndpointIn
+from curation.llm.endpoints.settings_endpoints import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Scope
-from curation.runs.endpoint_check.served import list_served
+from curation.runs.endpoint_check.list_models import list_served
 from curation.web.problems import Invalid
 
 _NOT_NAME = re.compile(r"[^A-Za-z0-9_.:-]+")

@@ -12,7 +12,7 @@ from curation.exports.models import ExportFile
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.chat_template import TemplateText
 from curation.exports.rows.filter import FilteredSample
-from curation.exports.rows.screen import ACTIONS
+from curation.exports.rows.redaction import ACTIONS
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.projects.settings.document import Balance
 from curation.scenarios.models import Terminal

@@ -25,7 +25,7 @@ from curation.exports.rows.consistency import Consistency
 from curation.exports.rows.filter import ExportFilter, FilteredSample, Line
 from curation.exports.rows.freeze import frozen_chunks
 from curation.exports.rows.images import Images
-from curation.exports.rows.screen import KEPT_OUT, MASKED
+from curation.exports.rows.redaction import KEPT_OUT, MASKED
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason
 from curation.runs.models import Call
 from curation.samples.models import SampleKind

@@ -31,9 +31,9 @@ from curation.exports.rows.queries import (
     read_rollouts,
     solve_rates,
 )
+from curation.exports.rows.redaction import Redaction, clearances_of, is_clean_turn
 from curation.exports.rows.rivals import rejected_rivals
 from curation.exports.rows.session import Rivals, ends_in, rollout_reason, session_texts
-from curation.exports.rows.screen import Screen, clearances_of, is_clean_turn
 from curation.exports.rows.skip_reasons import FrozenSample, SkipReason, answer_reason, sample_reason
 from curation.projects.models import Project
 from curation.projects.settings.document import Scan
@@ -280,10 +280,10 @@ class ExportFilter:
         other = (texts.challenger if kept_side(outcome.pick) == Pick.KING else texts.king) if self._pairs else None
         is_new = bool(rivals) or (self._pairs and outcome.replaced_text is not None)
         if is_new or not is_clean_turn(approval, texts, other):
-            screened = data.screen(filtered).example(example)
-            if isinstance(screened, SkipReason):
-                return screened
-            example = screened
+            redacted = data.redaction(filtered).example(example)
+            if isinstance(redacted, SkipReason):
+                return redacted
+            example = redacted
             if not filtered.scan and not is_rejected:
                 data.found_clean(approval, texts, other)
         self._add_rows(filtered, data, example, outcome.reviewers, texts.conversation)
@@ -318,10 +318,10 @@ class ExportFilter:
         if self._documents and not sample.is_rejected:
             example = example._replace(document=_document(rollout, self._project))
         if rivals or example.document is not None or approval.scan_rules != rule_set_version():
-            screened = data.screen(filtered).example(example)
-            if isinstance(screened, SkipReason):
-                return screened
-            example = screened
+            redacted = data.redaction(filtered).example(example)
+            if isinstance(redacted, SkipReason):
+                return redacted
+            example = redacted
             if not filtered.scan and not sample.is_rejected and approval.scan_rules != rule_set_version():
                 data.found_clean(approval, None, None)
         self._add_rows(filtered, data, example, data.reviewed.reviewers(sample.sample_id), rollout.conversation)
@@ -346,7 +346,7 @@ class ExportFilter:
         kept = data.axes.get(sample.sample_id, {})
         guarantee = None if filtered.approval is None else filtered.approval.guarantee_id
         metadata = metadata_of(sample, reviewers, filtered.rollout, kept, guarantee) | labels
-        return _Target(split, data.screen(filtered).metadata(metadata))
+        return _Target(split, data.redaction(filtered).metadata(metadata))
 
     def _add_rows(
         self,
@@ -463,8 +463,8 @@ class _ChunkData:
             return True
         return rollout.recorded.sha256 == approval.text_sha256
 
-    def screen(self, filtered: FilteredSample) -> Screen:
-        return Screen(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)
+    def redaction(self, filtered: FilteredSample) -> Redaction:
+        return Redaction(self._scan, self._cleared.get(filtered.sample.sample_id, frozenset()), filtered.scan)
 
     def found_clean(self, approval: Approval, texts: DuelTexts | None, other: AnsweredSide | None) -> None:
         """Note that the scan found nothing, so that the next export need not look. A session has no `texts`."""

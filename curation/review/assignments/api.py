@@ -17,7 +17,7 @@ from curation.review.assignments.schemas import (
 )
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import set_target, workloads
-from curation.review.decisions.second_opinions import withdraw_assignment
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.samples.list.api import enter_sample
 from curation.samples.list.filters import SampleFilter
 from curation.web.http.responses import seen_version, set_etag

@@ -13,7 +13,7 @@ from curation.review.assignments.assign import MAX_SAMPLES, assign, assignments_
 from curation.review.assignments.schemas import WorkloadOut
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.assignments.workload import check_target, set_target, workloads
-from curation.review.decisions.second_opinions import withdraw_assignment
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.workspace.navigation import location_of, queue_url, sample_url
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleStatus

@@ -24,8 +24,8 @@ from curation.review.decisions.findings import flag_findings, withdraw
 from curation.review.decisions.marks import restore_marks, undo_marking
 from curation.review.decisions.opinions import next_round, withdraw_opinion, withdraw_revision
 from curation.review.decisions.revise import flags_after
-from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.decisions.state import change, emit_decided, log_line, restored, stale
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.models import IMPORTED, Action, Clearance, Decision, Draft, FlagResolution, Revision, Suggestion
 from curation.review.queue.lease import lock_sample, refuse_held_by_other
 from curation.review.queue.seats import names_side

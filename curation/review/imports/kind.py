@@ -10,7 +10,8 @@ from pydantic import Field
 from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
 from curation.imports.sources.rows import RowRefused, SourceRow
 from curation.projects.settings.data import CHAT, PREFERENCES, TURNS
-from curation.review.imports.carried import (
+from curation.review.imports.content import ImportedRow, Trained, read_imported_row
+from curation.review.imports.decisions import (
     LAYOUT,
     DecidingKind,
     ScoreRow,
@@ -18,7 +19,6 @@ from curation.review.imports.carried import (
     read_score_row,
     write_scores,
 )
-from curation.review.imports.content import ImportedRow, Trained, read_imported_row
 from curation.review.imports.write import write_samples
 from curation.review.models import STATUS_AFTER
 from curation.runs.models import Run

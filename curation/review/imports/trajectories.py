@@ -24,8 +24,8 @@ from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
 from curation.imports.sources.open import OpenedSource
 from curation.imports.sources.rows import RowRefused, SourceReader, SourceRow
 from curation.projects.settings.data import TRAJECTORIES
-from curation.review.imports.carried import Carried, DecidingKind, deciding_person, take_over
 from curation.review.imports.content import Trained
+from curation.review.imports.decisions import Carried, DecidingKind, deciding_person, take_over
 from curation.review.models import Action
 from curation.runs.models import Run
 from curation.trajectories.imported.save import save_sessions

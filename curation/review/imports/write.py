@@ -18,8 +18,8 @@ from curation.duels.score.stage import sample_texts
 from curation.imports.row_kinds import ImportTarget
 from curation.projects.access import Access
 from curation.projects.models import Project
-from curation.review.imports.carried import imported_bucket, imported_priority, take_over
 from curation.review.imports.content import ImportedRow
+from curation.review.imports.decisions import imported_bucket, imported_priority, take_over
 from curation.review.imports.labels import DuelOfRow, pair_rows
 from curation.review.models import import_batch
 from curation.samples.models import UNSCORED, Flag, Sample, SampleKind, SampleText

@@ -9,7 +9,7 @@ import orjson
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Refused, Transient
 from curation.llm.client.gateway import listed_prices, target_of
-from curation.llm.endpoints.named import endpoint_of
+from curation.llm.endpoints.settings_endpoints import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.models import Project
 from curation.runs.calls.ask import short_request

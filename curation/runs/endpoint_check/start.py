@@ -6,9 +6,9 @@ import time
 
 from django.db import connection
 
-from curation.llm.endpoints.named import endpoint_of
 from curation.llm.endpoints.resource import endpoints
 from curation.llm.endpoints.schemas import EndpointPatch
+from curation.llm.endpoints.settings_endpoints import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access
 from curation.projects.models import Project, Scope

@@ -9,12 +9,12 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from curation.llm.endpoints.discover import ROOTS, provider_of
-from curation.llm.endpoints.named import endpoint_of
 from curation.llm.endpoints.schemas import EndpointOut
+from curation.llm.endpoints.settings_endpoints import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Scope
-from curation.runs.endpoint_check.served import list_served
+from curation.runs.endpoint_check.list_models import list_served
 from curation.runs.endpoint_check.start import apply_trial, last_trial, new_params, try_endpoint
 from curation.runs.models import ENDED, Run
 from curation.runs.pages.schemas import RunOut, accepted_run

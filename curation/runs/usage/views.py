@@ -9,7 +9,7 @@ from django.urls import path, reverse
 from ninja import Query, Router
 from pydantic import Field
 
-from curation.llm.endpoints.named import endpoint_of
+from curation.llm.endpoints.settings_endpoints import endpoint_of
 from curation.llm.models import Endpoint
 from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Scope

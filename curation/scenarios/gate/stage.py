@@ -22,8 +22,8 @@ from curation.scenarios.claims.check import check_axes, reason_of
 from curation.scenarios.claims.evidence import BundleEvidence, ClaimFinding, told
 from curation.scenarios.gate.findings import findings_of
 from curation.scenarios.gate.harbor import gate_task, harbor_command
+from curation.scenarios.gate.reference_commands import commands_of, lost_between
 from curation.scenarios.gate.result import BundleGateResult
-from curation.scenarios.gate.typed import commands_of, lost_between
 from curation.scenarios.models import (
     MAX_REASON,
     AxisClearance,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.controls import ControlKind
+from judging.planted_faults import ControlKind
 from judging.statistics.distributions import binomial_tail
 from judging.statistics.judges.readings import JudgedDuel, JudgeReadings, panel_readings
 from judging.statistics.judges.summary import preferred

@@ -15,7 +15,7 @@ from curation.review.models import Action
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from judging.answers.facts import answer_facts
-from judging.controls import ControlKind
+from judging.planted_faults import ControlKind
 from tests.duels.running import (
     JUDGES,
     Models,

@@ -13,8 +13,8 @@ from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Member, Project, Role
 from curation.review.assignments.assign import assign
 from curation.review.decisions.decide import decide
-from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.decisions.undo import undo
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.queue.next import Order, lease_next, open_count
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample

@@ -14,8 +14,8 @@ from curation.review.agreement.figures import units_of
 from curation.review.assignments.second_opinion import ask_second_opinion
 from curation.review.decisions.decide import decide
 from curation.review.decisions.revise import revise
-from curation.review.decisions.second_opinions import withdraw_assignment
 from curation.review.decisions.undo import undo
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.models import Decision, Lease, Pick
 from curation.review.queue.lease import hold
 from curation.review.queue.next import lease_next

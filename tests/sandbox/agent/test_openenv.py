@@ -11,7 +11,7 @@ from sandbox.agent.environment import visible_text
 from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment, action_form_of
-from sandbox.agent.played import AskedTask
+from sandbox.agent.reported_task import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed
 from tests.sandbox.shop import shop_server, start_shop
 from tests.serving import free_port

@@ -14,7 +14,7 @@ from sandbox.agent.action_form import form_of
 from sandbox.agent.episode import Message, ModelReply
 from sandbox.agent.live import LiveEpisode, LivePrompt, Rules, run_live_episode
 from sandbox.agent.openenv import OpenEnvEnvironment
-from sandbox.agent.played import AskedTask
+from sandbox.agent.reported_task import AskedTask
 from sandbox.errors import EnvironmentFull, SandboxFailed
 
 FORM = form_of({"properties": {"command": {"type": "string"}}, "required": ["command"]})

@@ -1,8 +1,8 @@
 import pytest
 
 from sandbox.agent.action import Ending
-from sandbox.agent.played import AskedTask, asked_task, compare_tasks, reported_task
 from sandbox.agent.replay import RecordedTrajectory, ReplayVerdict, run_replay, without_clock
+from sandbox.agent.reported_task import AskedTask, asked_task, compare_tasks, reported_task
 from sandbox.agent.shell_environment import ShellTask
 from sandbox.errors import SandboxFailed
 from sandbox.protocol import Setup

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from curation.scenarios.gate.typed import commands_of
+from curation.scenarios.gate.reference_commands import commands_of
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import ShellTask
 from sandbox.gate.play import Reference

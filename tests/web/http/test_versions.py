@@ -15,7 +15,7 @@ from curation.exports.models import SavedRecipe
 from curation.guarantees.models import Audit
 from curation.labels.models import Question
 from curation.projects.access import Access, access_of
-from curation.review.decisions.second_opinions import withdraw_assignment
+from curation.review.decisions.withdraw_assignment import withdraw_assignment
 from curation.review.guarantees.carry_out import approve_unseen
 from curation.review.guarantees.draw import extend_audit
 from curation.scenarios.bundles.document import stored_bundle

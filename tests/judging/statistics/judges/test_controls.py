@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from judging.controls import ControlKind
 from judging.panel.rubric import DIMENSIONS
 from judging.panel.scoring import CHALLENGER_FIRST, KING_FIRST, OrderedVerdict, score_duel
+from judging.planted_faults import ControlKind
 from judging.statistics.judges.controls import ControlDuel, cohens_kappa, control_figures
 from judging.statistics.judges.pairs import pairs_of
 from judging.statistics.judges.readings import JudgedDuel

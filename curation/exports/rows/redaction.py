@@ -26,7 +26,7 @@ _scan_name = lru_cache(maxsize=1_000)(scan)
 
 
 @dataclass(slots=True)
-class Screen:
+class Redaction:
     """The result of the scan for one sample. `counts` counts findings by rule and action, `found` has the findings of
     each text, which a row and its pairs repeat."""
 

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from judging.answers.facts import answer_facts
-from judging.controls import BRIBES, PlantedFault, faults_in_turn, plant, with_bribe
 from judging.messages import bash_blocks
 from judging.panel.neutral import neutralise
+from judging.planted_faults import BRIBES, PlantedFault, faults_in_turn, plant, with_bribe
 
 ANSWER = "THOUGHT: I read main.py first.\n\n```bash\nsed -n '1,80p' src/app/main.py\n```\n"
 HISTORY = "src/app/main.py src/app/util.py docs/README.md pip install x==1.2.3"

@@ -16,11 +16,11 @@ from curation.runs.launch import launch
 from curation.runs.models import Item, Run
 from curation.samples.models import Sample
 from curation.trajectories.models import Pair, Trajectory
-from curation.trajectories.rollout.served import outcome_of, turns_of
+from curation.trajectories.rollout.server_episode import outcome_of, turns_of
 from curation.web.problems import Invalid
 from sandbox.agent.environment import Observation
 from sandbox.agent.live import LiveEpisode, LiveStep
-from sandbox.agent.played import TaskConfirmation, TaskFacts
+from sandbox.agent.reported_task import TaskConfirmation, TaskFacts
 from tests.driving import end
 from tests.evaluations.evaluating import at_server, make_split
 from tests.exports.exporting import approve, run_export

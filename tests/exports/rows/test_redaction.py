@@ -238,7 +238,7 @@ def test_an_approval_before_these_rules_is_scanned_once(monkeypatch: pytest.Monk
     export_of(access.project, BOTH)
     line = Decision.objects.get()
     assert line.scan_rules != "older" and line.prompt_sha256 and line.other_sha256
-    monkeypatch.setattr("curation.exports.rows.screen.scan", lambda text: pytest.fail("scanned again"))
+    monkeypatch.setattr("curation.exports.rows.redaction.scan", lambda text: pytest.fail("scanned again"))
     assert reasons(export_of(access.project, BOTH)) == {}
 
 

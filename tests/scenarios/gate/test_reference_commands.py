@@ -2,7 +2,7 @@
 
 import pytest
 
-from curation.scenarios.gate.typed import commands_of, lost_between
+from curation.scenarios.gate.reference_commands import commands_of, lost_between
 
 
 @pytest.mark.parametrize(
