@@ -55,11 +55,13 @@ class BulkRow:
 @dataclass(frozen=True, slots=True)
 class BulkDone:
     """`rows` has every sample of a selection and is empty for a filter. `refused` has the first few that were not
-    changed, `unchanged` counts them all."""
+    changed, `unchanged` counts them all. `waiting` of the `changed` ones wait for the decisions of others. `batch` is
+    empty where nothing was changed."""
 
     batch: str
     action: str
     changed: int
+    waiting: int
     rows: tuple[BulkRow, ...]
     refused: tuple[BulkRow, ...]
     unchanged: int
@@ -138,11 +140,13 @@ def decide_chunk(
             changing.append(sample)
             rows.append(BulkRow(str(sample.pk), status, sample.version + 1))
     lines = [log_line(sample, access, action, reason=reason, comment=comment, batch=batch) for sample in changing]
-    values = {"project": access.project, "reviewer": access.user, "action": action, "reason": reason, "query": query}
-    row, _ = Batch.objects.get_or_create(key=batch, defaults=values)
     if action == Action.APPROVE:
         name_approved_texts(lines)
     lines, several = _enter_opinions(lines, access, rows)
+    if not lines:
+        return rows
+    values = {"project": access.project, "reviewer": access.user, "action": action, "reason": reason, "query": query}
+    row, _ = Batch.objects.get_or_create(key=batch, defaults=values)
     Decision.objects.bulk_create(lines)
     Batch.objects.filter(pk=row.pk).update(changed=F("changed") + len(lines))
     for leak in (False, True):
@@ -202,11 +206,15 @@ def _finish(
     keep_rows: bool,
     query: str = "",
 ) -> BulkDone:
-    refused = tuple(row for row in rows if row.error)
-    changed = len(rows) - len(refused)
-    access.record(f"sample.bulk_{action}", batch, {"changed": changed, "refused": len(refused), "query": query})
-    link = reverse("batch-list", args=[access.project.slug])
-    if action != Action.QUEUE and any(row.status == SampleStatus.PENDING for row in rows):
-        said = ""  # A remark on decisions that wait would tell of them.
-    notify_mentioned(access=access, text=said, about=f"{counted(changed, 'sample')} decided at once", link=link)
-    return BulkDone(batch, action, changed, rows if keep_rows else (), refused[:20], len(refused))
+    by_id = {row.id: row for row in rows}  # a selection may name a sample twice
+    refused = tuple(row for row in by_id.values() if row.error)
+    changed = len(by_id) - len(refused)
+    undecided = sum(row.status == SampleStatus.PENDING for row in by_id.values())
+    waiting = undecided if action != Action.QUEUE else 0
+    if changed:
+        access.record(f"sample.bulk_{action}", batch, {"changed": changed, "refused": len(refused), "query": query})
+        link, about = reverse("batch-list", args=[access.project.slug]), f"{counted(changed, 'sample')} decided at once"
+        # A remark on decisions that wait would tell of them.
+        notify_mentioned(access=access, text="" if waiting else said, about=about, link=link)
+    shown = rows if keep_rows else ()
+    return BulkDone(batch if changed else "", action, changed, waiting, shown, refused[:20], len(refused))

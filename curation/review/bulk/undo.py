@@ -66,7 +66,8 @@ def undo_bulk(*, access: Access, batch: str) -> BulkUndone:
             Batch.objects.filter(key=batch).update(restored=F("restored") + count)
             restored_count += count
             kept |= refused
-    access.record("sample.bulk_undo", batch, {"restored": restored_count, "kept": len(kept)})
+    if restored_count:
+        access.record("sample.bulk_undo", batch, {"restored": restored_count, "kept": len(kept)})
     return BulkUndone(found[0][1], restored_count, tuple(kept.items()))
 
 

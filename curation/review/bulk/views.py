@@ -57,7 +57,8 @@ def sample_bulk_undo(request: HttpRequest, access: Access, batch: str) -> HttpRe
 
 
 def _summary(done: BulkDone) -> str:
-    text = f"{done.changed:,} {DONE[done.action]}."
+    waiting = f", {done.waiting:,} of them waiting for others" if done.waiting else ""
+    text = f"{done.changed:,} {DONE[done.action]}{waiting}."
     if done.refused:
         first = done.refused[0]
         text += f" {done.unchanged:,} unchanged; sample {first.id}: {first.error}"
@@ -97,11 +98,12 @@ router = Router(tags=["review"])
 
 @router.post(
     "/samples/bulk",
-    response=answer("BulkOut", batch=str, action=str, changed=int, data=list[BulkRow]),
+    response=answer("BulkOut", batch=str, action=str, changed=int, waiting=int, data=list[BulkRow]),
     summary="One decision on many samples",
 )
 def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
-    """Up to 500 `ids`, answered per row; or with `project`, `filter` and `count` up to 50,000 matches."""
+    """Up to 500 `ids`, answered per row; or with `project`, `filter` and `count` up to 50,000 matches. `waiting` of the
+    `changed` samples wait for the decisions of others. `batch` is empty where nothing was changed."""
     if body.filter is None:
         access = enter(request, _project_of(request, body), Scope.REVIEW)
         done = decide_selected(
@@ -117,7 +119,8 @@ def post_bulk(request: HttpRequest, body: s.BulkIn) -> dict[str, object]:
             access=access, action=body.action, wanted=wanted, expected=body.count, reason=body.reason
         )
         rows = done.refused
-    return {"batch": done.batch, "action": done.action, "changed": done.changed, "data": rows}
+    counts = {"changed": done.changed, "waiting": done.waiting}
+    return {"batch": done.batch, "action": done.action, **counts, "data": rows}
 
 
 @router.post(

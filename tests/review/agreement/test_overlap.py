@@ -210,6 +210,7 @@ def test_bulk_decisions_wait_too_and_are_undone_as_a_whole(project: Project) -> 
     decide(access=ada, sample_id=samples[1].pk, action="reject")
     done = decide_selected(access=ben, action="approve", ids=[str(one.pk) for one in samples])
     assert [row.status for row in done.rows] == ["approved", "pending", "pending"]
+    assert (done.changed, done.waiting) == (3, 2)
     assert [(now(one).status, now(one).disputed) for one in samples] == [
         ("approved", False), ("pending", True), ("pending", False)
     ]  # fmt: skip

@@ -1,13 +1,14 @@
 import pytest
 from django.test import Client
 
+from curation.notifications.models import Notification
 from curation.projects.access import Access
 from curation.projects.models import AuditEntry, Project
 from curation.review.bulk import decide as bulk
 from curation.review.bulk.decide import decide_matching, decide_selected
 from curation.review.bulk.undo import undo_bulk
 from curation.review.decisions.decide import decide
-from curation.review.models import Decision, Lease, Pick
+from curation.review.models import Batch, Decision, Lease, Pick
 from curation.review.queue.next import lease_next
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Flag, Sample
@@ -48,6 +49,30 @@ def test_a_selection_is_answered_per_row() -> None:
     assert Decision.objects.filter(batch=result.batch, comment="clear cases", pick=Pick.CHALLENGER).count() == 2
     assert AuditEntry.objects.get().action == "sample.bulk_approve"
     assert Lease.objects.count() == 1, "the other reviewer keeps theirs"
+
+
+def test_a_bulk_action_that_changes_nothing_leaves_no_trace() -> None:
+    access = project_with_reviewer()
+    other, done = reviewer_of(access.project), make_sample(access.project, status="approved")
+    result = decide_selected(
+        access=access, action="approve", ids=[str(done.pk)], comment=f"@{other.user.get_username()} see this"
+    )
+    assert (result.batch, result.changed, result.unchanged) == ("", 0, 1)
+    decide_matching(access=access, action="approve", wanted=SampleFilter.from_json({"status": "rejected"}), expected=0)
+    batch = decide_selected(access=access, action="reject", ids=[str(done.pk)]).batch
+    taken = decide_selected(access=other, action="approve", ids=[str(done.pk)])
+    assert undo_bulk(access=access, batch=batch).restored == 0
+    assert {batch, taken.batch} == set(Batch.objects.values_list("key", flat=True))
+    assert sorted(AuditEntry.objects.values_list("action", flat=True)) == ["sample.bulk_approve", "sample.bulk_reject"]
+    assert not Notification.objects.exists()
+
+
+def test_a_sample_that_is_named_twice_counts_once() -> None:
+    access = project_with_reviewer()
+    sample = make_sample(access.project)
+    result = decide_selected(access=access, action="approve", ids=[str(sample.pk)] * 2)
+    assert (result.changed, [row.status for row in result.rows]) == (1, ["approved"] * 2)
+    assert AuditEntry.objects.get().data["changed"] == Batch.objects.get().changed == 1
 
 
 def test_all_that_match_are_changed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
