@@ -23,7 +23,7 @@ from curation.projects.access import Access
 from curation.projects.models import Scope
 from curation.review.decisions.findings import flag_findings
 from curation.review.decisions.state import decided, emit_decided, fields_after, log_line, name_approved_texts
-from curation.review.guarantees.draw import write_draws
+from curation.review.guarantees.draw import refuse_questions, write_draws
 from curation.review.guarantees.proof import alive_of, proof_of
 from curation.review.guarantees.sets import HELD, Rows, not_held, unpacked
 from curation.review.guarantees.withdraw import CHUNK, author_of, give_back, withdraw_guarantee
@@ -41,10 +41,11 @@ def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> 
     """Start to approve the unseen samples of the loosest threshold that the audit proves.
 
     The share `keep_alive` of them stays pending for people. Raises `Conflict` where nothing is proven, where the audit
-    has a guarantee that is not withdrawn, and where people have changed so many of the samples since that the promise
-    about the others is not proven.
+    has a guarantee that is not withdrawn, where an approval needs answers to questions, and where people have changed
+    so many of the samples since that the promise about the others is not proven.
     """
     access.require(Scope.RUN)
+    refuse_questions(access.project)
     with transaction.atomic():
         lock_row(audit, "audit")
         standing = Guarantee.objects.filter(audit=audit, withdrawn_at=None).first()
@@ -66,11 +67,7 @@ def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> 
         kept = _random_part(rows, keep_alive)
         guarantee.samples, guarantee.kept = len(rows) - len(kept), len(kept)
         if not guarantee.samples or not proof.holds(guarantee):
-            raise Conflict(
-                f"Of the {counted(level.unseen, 'sample')} that the audit is about, {len(rows)} are as they were: "
-                "people have decided or changed the others. About so few nothing is proven. Draw a new audit.",
-                code="changed_since",
-            )
+            raise _too_few(level.unseen, len(rows), guarantee)
         guarantee.save()
         write_draws(access, audit, kept, guarantee=guarantee)
         values = {"reviewer": access.user, "action": Action.APPROVE, "reason": f"guarantee {guarantee.pk}"}
@@ -80,6 +77,17 @@ def approve_unseen(access: Access, audit: Audit, *, keep_alive: float = 0.0) -> 
         access.record("guarantee.create", str(guarantee.pk), data | proven)
         transaction.on_commit(soon(guarantee.pk))
     return guarantee
+
+
+def _too_few(unseen: int, found: int, guarantee: Guarantee) -> Conflict:
+    """Return the refusal to approve so few of the unseen samples that nothing is proven about them."""
+    missing = [f"people have decided or changed {unseen - found}"] if found < unseen else []
+    missing += [f"{guarantee.kept} stay pending for people"] if guarantee.kept else []
+    return Conflict(
+        f"Of the {counted(unseen, 'sample')} that the audit is about, {' and '.join(missing)}. About the other "
+        f"{guarantee.samples} nothing is proven. Draw a new audit{' or keep fewer' if guarantee.kept else ''}.",
+        code="changed_since" if found < unseen else "not_proven",
+    )
 
 
 def _rows_to_approve(guarantee: Guarantee) -> Rows:

@@ -40,7 +40,7 @@ def draw_audit(access: Access, audit: Audit) -> None:
     Raises `Invalid` or `Conflict` where nothing could ever be proven: no pending samples, none with the score, too few
     looks or clusters.
     """
-    _refuse_questions(access.project)
+    refuse_questions(access.project)
     wanted = SampleFilter.from_json(audit.filter)
     # A million samples take seconds to read, during which no writer waits.
     found = find_set(wanted.apply(Sample.objects.of(access.project)), audit.score, audit.cluster)
@@ -113,7 +113,7 @@ def _spent_before(audit: Audit, rows: Rows) -> float:
     return sum(shared) + sum(float(data["delta"]) for data in deleted if data.get("filter") == audit.filter)
 
 
-def _refuse_questions(project: Project) -> None:
+def refuse_questions(project: Project) -> None:
     required = Question.objects.filter(project=project, archived_at=None, required=True).values_list("title", flat=True)
     if titles := ", ".join(required):
         raise Conflict(

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -158,7 +159,7 @@ class Proof:
 
 
 def proof_of(audit: Audit) -> Proof:
-    looks = _looks(Draw.objects.filter(audit=audit, guarantee=None).offered())
+    looks = _looks(Draw.objects.filter(audit=audit, guarantee=None).offered(), since=audit.created_at)
     ids = [one.sample_id for one in looks if one.sample_id is not None]
     own = Decision.objects.filter(sample_id__in=IdList(ids), action__in=DECIDING, batch="").not_undone()
     return Proof(audit, looks, _noise(ids, audit.delta), median_seconds(own, last=audit.drawn))
@@ -181,7 +182,8 @@ class AliveOut:
 
 def alive_of(guarantee: Guarantee) -> AliveOut:
     """The sequential test of the samples that the guarantee keeps, in the order in which people decided them."""
-    looks = [one for one in _looks(Draw.objects.filter(guarantee=guarantee)) if one.looked]
+    draws = Draw.objects.filter(guarantee=guarantee)
+    looks = [one for one in _looks(draws, since=guarantee.created_at) if one.looked]
     errors = [not one.agreed for one in sorted(looks, key=lambda one: one.decision)]
     audit, total = guarantee.audit, guarantee.samples + guarantee.kept
     reached = float(wealth(errors, total, audit.alpha).max()) if errors else 1.0
@@ -203,14 +205,15 @@ def decided_since(guarantee: Guarantee) -> SinceOut:
     return SinceOut(len(states), sum(status != SampleStatus.APPROVED for status in states))
 
 
-def _looks(draws: QuerySet[Draw]) -> list[AuditDraw]:
+def _looks(draws: QuerySet[Draw], *, since: datetime) -> list[AuditDraw]:
+    """A sample that somebody skipped or flagged before it was drawn has not been looked at."""
     rows = list(draws.order_by("place").values_list("sample_id", "score", "cluster", "pick", "text_sha256"))
     ids = IdList([row[0] for row in rows if row[0] is not None])
     # A bulk decision, an imported one and one under a guarantee are no look at this sample.
     own = Decision.objects.filter(sample_id__in=ids, batch="")
     columns = ("sample_id", "pk", "action", "pick", "text_sha256")
     decided = {row[0]: row[1:] for row in own.standing(*DECIDING).values_list(*columns)}
-    passed = own.filter(action__in=(Action.SKIP, Action.FLAG)).not_undone().order_by("id")
+    passed = own.filter(action__in=(Action.SKIP, Action.FLAG), created_at__gt=since).not_undone().order_by("id")
     skipped = dict(passed.values_list("sample_id", "pk"))
     looks = []
     for sample_id, score, cluster, pick, digest in rows:

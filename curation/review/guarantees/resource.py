@@ -173,6 +173,8 @@ def guarantee_values(row: Guarantee) -> dict[str, Any]:
 
 def promise_of(row: Guarantee) -> str:
     audit = row.audit
+    if row.withdrawn_at is not None:
+        return f"Nothing is promised any more about the {counted(row.approved, 'sample')} that it approved."
     return (
         f"With {percent(1 - audit.delta, 1)} confidence, at most {percent(audit.alpha, 1)} of these "
         f"{counted(row.samples, 'sample')} would be rejected or changed by the project's reviewers."

@@ -84,6 +84,7 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
     proof = proof_of(audit)
     level, curve = proof.proven, proof.curve()
     rows = guarantees.rows(access).filter(audit=audit).order_by("-id")
+    is_used = any(row.withdrawn_at is None for row in rows)
     return {
         "audit": audit,
         "proof": proof,
@@ -97,8 +98,8 @@ def _audit_context(access: Access, audit: Audit) -> dict[str, Any]:
         "more_looks": proof.more_looks(),
         "confidence": 1 - audit.delta,
         "guarantees": [guarantee_values(row) for row in rows],
-        "may_approve": level is not None and not any(row.withdrawn_at is None for row in rows),
-        "may_extend": audit.drawn < audit.size * (1 + audit.extensions),
+        "may_approve": level is not None and not is_used,
+        "may_extend": not is_used and audit.drawn < audit.size * (1 + audit.extensions),
         "several": several_audits(audit),
         "approve_form": SchemaForm[GuaranteeIn](),
     }

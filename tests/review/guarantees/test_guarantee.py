@@ -161,6 +161,35 @@ def test_looks_that_are_missing_count_as_errors(curator: Caller, reviewer: Calle
     assert found["expected"]["share"] == 1.0 and found["why_not"].startswith("10 of 20 drawn samples wait")
 
 
+def test_a_sample_that_was_skipped_before_its_draw_is_not_looked_at(curator: Caller, reviewer: Caller) -> None:
+    for pk in curator.statuses():
+        reviewer.decide(pk, "skip")
+    audit = curator.draw()
+    assert (audit["looked"], audit["more_looks"]) == (0, [])
+    assert "20 of 20 drawn samples wait for a look" in audit["why_not"]
+    Caller(reviewer.client, reviewer.project).work_off()
+    made = curator("POST", f"/audits/{audit['id']}/guarantees", {"keep_alive": 0.1})
+    assert made["alive"] == {"kept": 2, "looked": 0, "errors": 0, "wealth": 1.0, "limit": 10.0}
+
+
+def test_a_guarantee_that_keeps_too_many_samples_says_so(curator: Caller, reviewer: Caller) -> None:
+    audit = curator.draw()
+    reviewer.work_off()
+    refused = curator("POST", f"/audits/{audit['id']}/guarantees", {"keep_alive": 0.3}, status=409)
+    assert refused["code"] == "not_proven"
+    assert "20 samples that the audit is about, 6 stay pending for people. About the other 14" in refused["detail"]
+
+
+def test_nothing_is_approved_unseen_without_answers_that_an_approval_needs(
+    curator: Caller, reviewer: Caller, project: Project
+) -> None:
+    audit = curator.draw()
+    reviewer.work_off()
+    Question.objects.create(project=project, name="quality", title="Quality", kind="rating", required=True)
+    refused = curator("POST", f"/audits/{audit['id']}/guarantees", status=409)
+    assert refused["code"] == "labels_required" and not Guarantee.objects.exists()
+
+
 def test_a_bulk_decision_is_no_look(curator: Caller) -> None:
     audit = curator.draw()
     ids = [str(pk) for pk in Draw.objects.values_list("sample_id", flat=True)]

@@ -58,7 +58,9 @@ def test_a_curator_draws_approves_and_withdraws(page: Client, reviewer: Caller) 
     assert "With 90.0 % confidence, at most 20.0 % of these 20 samples would be rejected or changed" in shown
     assert f"?guarantee={guarantee.pk}" in shown and "Withdraw this guarantee?" in shown
     page.post(reverse("guarantee-withdraw", args=["billing", guarantee.pk]))
-    assert "Withdrawn" in text(page) and "20 pending samples" in text(page)
+    shown = text(page)
+    assert "Withdrawn" in shown and "20 pending samples" in shown
+    assert "Nothing is promised any more about the 20 samples that it approved." in shown and "these 20" not in shown
     assert page.post(reverse("audit-approve", args=["billing", audit.pk]), {"keep_alive": 3}).status_code == 422
 
 
