@@ -47,7 +47,7 @@ def card(
         *_contamination(counts),
         "## Scores of the exported samples\n\n" + _histogram(counts),
         *_terminals(project, counts),
-        "## How it was made\n\n" + _making(recipe),
+        "## How it was made\n\n" + _making(recipe, counts),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -203,12 +203,12 @@ def _terminals(project: Project, counts: ExportCounts) -> list[str]:
     return ["## Terminals of the exported trajectories", table, *warnings]
 
 
-def _making(recipe: Recipe) -> str:
+def _making(recipe: Recipe, counts: ExportCounts) -> str:
     shares = ", ".join(f"{name} {share:g}" for name, share in recipe.splits.items())
     lines = [
-        f"- Splits ({shares}) are drawn by a hash of seed {recipe.seed} and the row's `{recipe.group_by}`. Rows of one"
-        " group are never in two splits. Turns without one are grouped by the row of their source. The `instance_id` of"
-        " a trajectory is its scenario.",
+        f"- Splits ({shares}) are drawn by a hash of seed {recipe.seed} and the row's `{counts.plan['group_by']}`. Rows"
+        " of one group are never in two splits. Turns without one are grouped by the row of their source. The"
+        " `instance_id` of a trajectory is its scenario.",
         f"- Preferences and rows to avoid come from: {', '.join(recipe.sources)}.",
         "- Only answers and trajectories are chosen that a person approved, or a guarantee where the counts name one. "
         f"{_REASONING[recipe.reasoning]} Of a trajectory, a row has the terminal's output and the typed input: no "

@@ -67,10 +67,10 @@ class ExportCounts:
     `approved` are samples approved by a person; `removed` counts those of them without any row, by reason. `scan`
     counts findings by rule and action. `plan` has the key by which rows are grouped and the held-out sets compared.
     `reviewers` counts exported samples by reviewer, `unseen` rows by the guarantee under which they are approved,
-    `avoided` the rows that are to be avoided. `used` are the samples whose rejected answer is part of another sample's
-    row. `tried` counts the rows that the chat template `template` was tried on, `failed` those that fail by reason, and
-    `failures` names the first of them. `with_images` are the formats whose rows have the column `images`.
-    `rewards` are those of the sessions of each scenario or task."""
+    `rejected` those of samples that people rejected, `avoided` the rows that are to be avoided. `used` are the samples
+    whose rejected answer is part of another sample's row. `tried` counts the rows that the chat template `template` was
+    tried on, `failed` those that fail by reason, and `failures` names the first of them. `with_images` are the formats
+    whose rows have the column `images`. `rewards` are those of the sessions of each scenario or task."""
 
     samples: int = 0
     approved: int = 0
@@ -98,8 +98,14 @@ class ExportCounts:
     failed: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, str]] = field(default_factory=list)
     unseen: Counter[int] = field(default_factory=Counter)
+    rejected: int = 0
     with_images: set[str] = field(default_factory=set)
     rewards: dict[str, set[float | None]] = field(default_factory=lambda: defaultdict(set))
+
+    @property
+    def approved_rows(self) -> int:
+        """The rows of samples that people approved."""
+        return sum(self.rows.values()) - self.unseen.total() - self.rejected
 
     def add(self, filtered: FilteredSample) -> None:
         self.samples += 1
@@ -147,6 +153,8 @@ class ExportCounts:
         self.exported += 1
         for reviewer in {*filtered.reviewers}:
             self.reviewers[reviewer] += 1
+        if sample.is_rejected:
+            self.rejected += len(filtered.lines)
         if filtered.approval is not None and filtered.approval.guarantee_id is not None:
             self.unseen[filtered.approval.guarantee_id] += len(filtered.lines)
         if filtered.rollout is not None:

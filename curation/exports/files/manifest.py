@@ -112,12 +112,13 @@ def _sample_ids(export: Export) -> QuerySet[FrozenRow, Any]:
 
 
 def approvals(counts: ExportCounts) -> dict[str, object]:
-    """Return the rows by the way of their approval, as the manifest has them."""
+    """Return the rows by the way of their approval, and those of rejected samples, as the manifest has them."""
     guarantees = (
         Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit", "created_by").order_by("pk")
     )
     return {
-        "people": sum(counts.rows.values()) - counts.unseen.total(),
+        "people": counts.approved_rows,
+        "rejected": counts.rejected,
         "guarantees": [
             {
                 "id": str(row.pk),
@@ -139,7 +140,7 @@ def origin_sentences(export: Export, counts: ExportCounts) -> str:
     imported score is no panel's, and nobody looked at rows under a guarantee."""
     said = [
         *(["judged by a panel of models"] if scores_of(export).exists() else []),
-        *(["approved by people"] if sum(counts.rows.values()) > counts.unseen.total() else []),
+        *(["approved by people"] if counts.approved_rows else []),
     ]
     quality = f"{' and '.join(said)}, " if said else ""
     return f"Training data for agent models, {quality}exported by Winnow {__version__}. {_approvals_sentence(counts)}"
@@ -147,11 +148,12 @@ def origin_sentences(export: Export, counts: ExportCounts) -> str:
 
 def _approvals_sentence(counts: ExportCounts) -> str:
     """Return the approvals as a sentence, with one number for all guarantees of the same promise."""
-    people = sum(counts.rows.values()) - counts.unseen.total()
     promises = Counter[tuple[float, float]]()
     for row in Guarantee.objects.filter(pk__in=list(counts.unseen)).select_related("audit"):
         promises[row.audit.alpha, row.audit.delta] += counts.unseen[row.pk]
-    parts = [f"{counted(people, 'row')} approved by people"]
+    parts = [f"{counted(counts.approved_rows, 'row')} approved by people"]
+    if counts.rejected:
+        parts.append(f"{counts.rejected:,} rejected by people, to be avoided")
     for (alpha, delta), rows in sorted(promises.items()):
         promise = f"a guarantee of {percent(1 - delta, 1)} at α = {percent(alpha, 1)}"
         parts.append(f"{rows:,} under {promise}: nobody looked at these")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import pytest
 from django.core.files.storage import default_storage
 
@@ -57,7 +58,10 @@ def test_approved_samples_are_true_and_rejected_ones_false() -> None:
     entry = rows(export, "frozen.jsonl")[5]
     assert entry["decision"] == str(lost[0].decisions.get().pk) and "text_sha256" not in entry
     assert b"_weight" not in content(export, "trl-kto.yaml")
-    assert "| kto | 5 | 5 | 1 to 1.33 | 0.75 to 1 |" in content(export, "README.md").decode()
+    card = content(export, "README.md").decode()
+    assert "| kto | 5 | 5 | 1 to 1.33 | 0.75 to 1 |" in card
+    assert "5 rows approved by people, 5 rejected by people, to be avoided." in card and "row's `repo`" in card
+    assert orjson.loads(content(export, "manifest.json"))["approvals"] == {"people": 5, "rejected": 5, "guarantees": []}
 
 
 def test_the_configuration_weighs_the_labels_against_each_other() -> None:
