@@ -123,7 +123,7 @@ def make_plan(
 
     duplicates = _duplicates(found, recipe, read_lines, checkpoint)
     kept = [row for row in found.rows if row.sample_id not in duplicates]
-    over = over_cap(kept, recipe.caps)
+    over = over_cap(kept, recipe.caps, read_lines)
     splitting = _splitting([row.key for row in kept if row.sample_id not in over], recipe)
     if not held_out.sets:
         return ExportPlan(splitting, duplicates, over)
@@ -234,27 +234,30 @@ def _splitting(keys: Sequence[GroupKey], recipe: Recipe) -> Splitting:
     return splitting_at(recipe.group_by, keys, seed=recipe.seed, wanted=recipe.splits)
 
 
-def over_cap(rows: Iterable[Candidate], caps: Mapping[str, int]) -> dict[int, str]:
+def over_cap(rows: Iterable[Candidate], caps: Mapping[str, int], read_lines: ReadLines) -> dict[int, str]:
     """Return the samples that are beyond a cap, each with the first field whose cap it is. `Candidate.values` are in
-    the order of `caps`."""
+    the order of `caps`. A sample whose texts keep it out takes no place; the others of a full cap are not read."""
     if not caps:
         return {}
+    ordered = sorted(rows, key=lambda row: (-row.score, row.sample_id))
+    known = [Counter(row.values[place] for row in ordered) for place in range(len(caps))]
     taken = [Counter[str]() for _ in caps]
+
+    def beyond(row: Candidate, counts: Sequence[Counter[str]], *, places: int = 0) -> str | None:
+        limits = zip(caps.items(), counts, row.values, strict=True)
+        return next((name for (name, most), count, value in limits if value and count[value] >= most + places), None)
+
     over: dict[int, str] = {}
-    for row in sorted(rows, key=lambda row: (-row.score, row.sample_id)):
-        full = next(
-            (
-                name
-                for (name, most), count, value in zip(caps.items(), taken, row.values, strict=True)
-                if value and count[value] >= most
-            ),
-            None,
-        )
-        if full is not None:
-            over[row.sample_id] = full
-            continue
-        for count, value in zip(taken, row.values, strict=True):
-            count[value] += 1
+    for start in range(0, len(ordered), _AT_ONCE):
+        batch = ordered[start : start + _AT_ONCE]
+        wanted = [row.sample_id for row in batch if beyond(row, known, places=1) and not beyond(row, taken)]
+        lines = read_lines(sorted(wanted)) if wanted else {}
+        for row in batch:
+            if (full := beyond(row, taken)) is not None:
+                over[row.sample_id] = full
+            elif row.sample_id not in lines or lines[row.sample_id]:
+                for count, value in zip(taken, row.values, strict=True):
+                    count[value] += 1
     return over
 
 

@@ -1,10 +1,17 @@
 """Splits by the coarsest group that the shares allow, and caps."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from curation.exports.hygiene.plan import Candidate, over_cap
 from curation.exports.recipes.recipe import GroupKey, choose_splitting, split_of, splitting_at
 
 NO_KEY = GroupKey("", "", "")
 SHARES = {"train": 0.8, "val": 0.2}
+
+
+def read_lines(ids: Sequence[int]) -> Any:
+    return dict.fromkeys(ids, ["a row"])
 
 
 def keys(repos: int, instances: int, rows: int) -> list[GroupKey]:
@@ -52,11 +59,11 @@ def test_the_chosen_level_is_where_the_rows_go() -> None:
 def test_caps_keep_the_best_scored_of_each_value() -> None:
     rows = [Candidate(n, float(n), NO_KEY, ("acme/x" if n < 6 else "acme/y", "")) for n in range(8)]
 
-    assert over_cap(rows, {"repo": 2, "task": 1}) == {0: "repo", 1: "repo", 2: "repo", 3: "repo"}
+    assert over_cap(rows, {"repo": 2, "task": 1}, read_lines) == {0: "repo", 1: "repo", 2: "repo", 3: "repo"}
 
 
 def test_a_row_beyond_one_cap_takes_no_place_under_another() -> None:
     values = [("x", "a"), ("x", "b"), ("y", "b")]
     rows = [Candidate(number, 4.0 - number, NO_KEY, one) for number, one in enumerate(values, 1)]
 
-    assert over_cap(rows, {"repo": 1, "task": 1}) == {2: "repo"}
+    assert over_cap(rows, {"repo": 1, "task": 1}, read_lines) == {2: "repo"}

@@ -151,11 +151,14 @@ def test_caps_leave_the_best_of_each_value() -> None:
     project = make_project()
     samples = [make_approved(project, repo="acme/x", score=float(score)) for score in (10, 90, 50)]
     single = make_approved(project, repo="acme/y", score=1.0)
+    key = "AKIA" + "Q3EGRDXV7PLMN5TA"  # takes no place
+    secret = make_approved(project, repo="acme/x", score=95.0, challenger=f"THOUGHT: {key}\n\n```bash\nls\n```")
 
     kept, skipped = exported(project, caps={"repo": 2})
 
     assert kept == {samples[1].pk, samples[2].pk, single.pk}
     assert (skipped[str(samples[0].pk)]["reason"], skipped[str(samples[0].pk)]["cap"]) == ("over_cap", "repo")
+    assert skipped[str(secret.pk)]["reason"] == "secret"
 
 
 def test_no_repository_is_in_two_splits_where_the_shares_allow_it() -> None:
