@@ -2,7 +2,8 @@
 
 Their decisions wait (`Decision.settles` is False) until enough people have decided. Equal ones settle the sample by the
 last of them; different ones make it disputed, and a person with the scope `run` adjudicates. A waiting decision changes
-neither the sample's status nor its version, so no page and no call can tell that it was made.
+neither the status nor the version of an undecided sample, so no page and no call can tell that it was made. One on a
+sample that needs refining makes it undecided again, for the others to decide.
 """
 
 from collections.abc import Iterable
@@ -98,6 +99,8 @@ def enter_opinion(line: Decision, access: Access, review: Review) -> dict[str, o
         return next_round(sample)
     line.settles = False
     _note(sample, opinions=needed, disputed=len(given) >= needed)
+    if sample.status == SampleStatus.NEEDS_REFINE:
+        change(sample, **UNDECIDED)
     return {}
 
 
@@ -126,6 +129,10 @@ def withdraw_opinion(sample: Sample) -> None:
     needed = sample.opinions if given or private or asked else 0
     agree = len({outcome_of(row) for row in given}) <= 1
     _note(sample, opinions=needed, disputed=bool(given) and len(given) >= needed and not agree)
+    refined = Decision.objects.filter(sample=sample).standing(Action.REFINE).first()
+    if not given and refined is not None and sample.status == SampleStatus.PENDING:
+        at = refined.created_at
+        change(sample, **fields_after(Action.REFINE, refined.reviewer_id, leak=False, at=at))
 
 
 def require_second_opinion(sample: Sample, review: Review) -> None:

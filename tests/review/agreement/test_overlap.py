@@ -18,6 +18,7 @@ from curation.projects.models import AuditEntry, Project, Role
 from curation.review.bulk.decide import decide_selected
 from curation.review.bulk.undo import undo_bulk
 from curation.review.decisions.decide import decide
+from curation.review.decisions.opinions import decisions_shown_to
 from curation.review.decisions.outcome import standing_approvals
 from curation.review.decisions.revise import revise
 from curation.review.decisions.undo import undo
@@ -201,6 +202,28 @@ def test_the_first_decision_fixes_how_many_people_decide(project: Project) -> No
     project.save()
     decide(access=reviewer_of(project), sample_id=sample.pk, action="reject")
     assert now(sample).disputed
+
+
+def test_a_decision_on_a_refined_sample_is_one_of_several_too(project: Project) -> None:
+    ada, ben = reviewer_of(project), reviewer_of(project)
+    sample = judged(project)
+    for access in (ada, ben):
+        decide(access=access, sample_id=sample.pk, action="refine")
+    assert now(sample).status == "needs_refine"
+    revise(access=ada, sample_id=sample.pk, text="Refined.")
+    decide(access=ada, sample_id=sample.pk, action="approve")
+    assert (now(sample).status, now(sample).opinions) == ("pending", 2)
+    shown = decisions_shown_to(ben, Decision.objects.filter(sample=sample))
+    assert "approve" not in shown.values_list("action", flat=True)
+    assert taken_by(ben).sample == sample
+    Lease.objects.all().delete()
+    for _ in range(2):  # the decision, and then the text
+        undo(access=ada, sample_id=sample.pk)
+    back = now(sample)
+    assert (back.status, back.decided_by, back.opinions) == ("needs_refine", ben.user, 0)
+    decide(access=ada, sample_id=sample.pk, action="reject")
+    decide(access=ben, sample_id=sample.pk, action="reject")
+    assert now(sample).status == "rejected"
 
 
 def test_bulk_decisions_wait_too_and_are_undone_as_a_whole(project: Project) -> None:
