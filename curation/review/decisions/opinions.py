@@ -131,8 +131,7 @@ def withdraw_opinion(sample: Sample) -> None:
     _note(sample, opinions=needed, disputed=bool(given) and len(given) >= needed and not agree)
     refined = Decision.objects.filter(sample=sample).standing(Action.REFINE).first()
     if not given and refined is not None and sample.status == SampleStatus.PENDING:
-        at = refined.created_at
-        change(sample, **fields_after(Action.REFINE, refined.reviewer_id, leak=False, at=at))
+        change(sample, **fields_after(Action.REFINE, refined.reviewer_id, leak=False, at=refined.created_at))
 
 
 def require_second_opinion(sample: Sample, review: Review) -> None:

@@ -120,8 +120,7 @@ class Proof:
 
     def curve(self) -> list[PointOut]:
         """The shares for each tolerated share of errors, at the audit's confidence."""
-        alphas = sorted({*ALPHAS, self.audit.alpha})
-        levels = self.levels
+        levels, alphas = self.levels, sorted({*ALPHAS, self.audit.alpha})
         return [PointOut(a, self.share(self._proven(levels, a)), self.share(self._expected(a))) for a in alphas]
 
     def more_looks(self) -> list[MoreOut]:
@@ -182,8 +181,7 @@ class AliveOut:
 
 def alive_of(guarantee: Guarantee) -> AliveOut:
     """The sequential test of the samples that the guarantee keeps, in the order in which people decided them."""
-    draws = Draw.objects.filter(guarantee=guarantee)
-    looks = [one for one in _looks(draws, since=guarantee.created_at) if one.looked]
+    looks = [one for one in _looks(guarantee.draws.all(), since=guarantee.created_at) if one.looked]
     errors = [not one.agreed for one in sorted(looks, key=lambda one: one.decision)]
     audit, total = guarantee.audit, guarantee.samples + guarantee.kept
     reached = float(wealth(errors, total, audit.alpha).max()) if errors else 1.0
@@ -206,10 +204,9 @@ def decided_since(guarantee: Guarantee) -> SinceOut:
 
 
 def _looks(draws: QuerySet[Draw], *, since: datetime) -> list[AuditDraw]:
-    """A sample that somebody skipped or flagged before it was drawn has not been looked at."""
     rows = list(draws.order_by("place").values_list("sample_id", "score", "cluster", "pick", "text_sha256"))
     ids = IdList([row[0] for row in rows if row[0] is not None])
-    # A bulk decision, an imported one and one under a guarantee are no look at this sample.
+    # A bulk decision, an imported one and one under a guarantee are no look at this sample, nor is an earlier skip.
     own = Decision.objects.filter(sample_id__in=ids, batch="")
     columns = ("sample_id", "pk", "action", "pick", "text_sha256")
     decided = {row[0]: row[1:] for row in own.standing(*DECIDING).values_list(*columns)}
