@@ -234,23 +234,26 @@ class LabelBalanceOut(Schema):
     desirable: int = Field(examples=[181])
     undesirable: int = Field(examples=[90])
 
+    @property
+    def ratio(self) -> float:
+        """The desirable rows for each undesirable one; 1 where one label has no rows, since nothing can be weighed."""
+        return self.desirable / self.undesirable if self.desirable and self.undesirable else 1.0
+
     @computed(description="Lowest and highest.", examples=[[0.5, 0.66]])
     def desirable_weight(self) -> list[float]:
         """The lowest and highest weight of desirable rows if undesirable ones have the weight 1."""
-        lowest = max(self.undesirable, 1) / max(self.desirable, 1)
-        return [round(lowest, 2), round(lowest * _MOST, 2)]
+        return [round(1 / self.ratio, 2), round(_MOST / self.ratio, 2)]
 
     @computed(description="Lowest and highest.", examples=[[1.51, 2.01]])
     def undesirable_weight(self) -> list[float]:
         """The lowest and highest weight of undesirable rows if desirable ones have the weight 1."""
-        highest = max(self.desirable, 1) / max(self.undesirable, 1)
-        return [round(highest / _MOST, 2), round(highest, 2)]
+        return [round(self.ratio / _MOST, 2), round(self.ratio, 2)]
 
     def settings(self) -> dict[str, float]:
         """Return the weight, by TRL's name, that makes rows of both labels count as much."""
-        if self.desirable > self.undesirable:
+        if self.ratio > 1:
             return {"undesirable_weight": self.undesirable_weight[1]}
-        return {"desirable_weight": self.desirable_weight[0]} if self.desirable < self.undesirable else {}
+        return {"desirable_weight": self.desirable_weight[0]} if self.ratio < 1 else {}
 
 
 def _trained(files: Sequence[DataFile]) -> list[str]:
