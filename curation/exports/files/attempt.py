@@ -119,7 +119,7 @@ class AttemptFiles:
         self._finished: list[ExportFile] = []
 
     def __enter__(self) -> "AttemptFiles":
-        self._delete_earlier()
+        delete_folder(self._export_folder)  # of earlier attempts: had one been published, this one would not have begun
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -199,10 +199,6 @@ class AttemptFiles:
         del self._open_files[file.name]
         self._finished.append(written)
         return written
-
-    def _delete_earlier(self) -> None:
-        """Delete the files of earlier attempts. None was published, or this attempt would not have begun."""
-        delete_folder(self._export_folder)
 
 
 @receiver(pre_erase, sender=Export)

@@ -163,10 +163,6 @@ class Recipe(StrictModel):
         given = wanted.model_dump(mode="json", exclude_defaults=True)
         return {name: _short(value) for name, value in given.items()}
 
-    def only_split(self) -> str:
-        """Return the split of all rows, or an empty string if rows are divided."""
-        return next((name for name, share in self.splits.items() if share == 1.0), "")
-
     def storage(self, name: str) -> str:
         """Return the ending of the data files of a format."""
         if self.parquet if (fixed := FORMATS[name].parquet) is None else fixed:

@@ -184,7 +184,9 @@ class ExportFilter:
         self._labelled = recipe.has_labels()
         self._of_groups = any(form.of_groups for form in self._formats)
         self._documents = any(form.documents for form in self._formats)
-        self._only_split, self._max_tokens = recipe.only_split(), recipe.max_tokens
+        # The split of all rows, or empty if they are divided.
+        self._only_split = next((name for name, share in recipe.splits.items() if share == 1.0), "")
+        self._max_tokens = recipe.max_tokens
         # The answers of the moment when the export was launched, so that a second attempt writes the same rows.
         self._labels = LabelColumns(project, None if export is None else export.created_at) if recipe.metadata else None
         self._excluded = frozenset(Exclusion.objects.filter(project=project).values_list("instance_id", flat=True))

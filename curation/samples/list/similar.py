@@ -41,7 +41,8 @@ def similar_samples(rows: SampleQuerySet, sample_id: str) -> dict[Sample, float]
         return {}
     ids = _candidates(rows, sample, text)
     bodies = SampleText.objects.filter(pk__in=ids).values_list("pk", "body")
-    alike = {pk: _likeness(wanted, _shingles(body)) for pk, body in bodies.iterator()}
+    others = ((pk, _shingles(body)) for pk, body in bodies.iterator())
+    alike = {pk: len(wanted & other) / len(wanted | other) for pk, other in others}
     best = sorted((pk for pk in alike if alike[pk] >= ALIKE), key=lambda pk: (-alike[pk], pk))[:MOST]
     found = rows.in_bulk(best)
     return {found[pk]: alike[pk] for pk in best}
@@ -83,7 +84,3 @@ def _rare_matches(text: str, using: str) -> Iterator[list[int]]:
 def _shingles(text: str) -> set[tuple[str, ...]]:
     words = text[:READ].casefold().split()
     return {tuple(words[start : start + WORDS]) for start in range(max(1, len(words) - WORDS + 1))} if words else set()
-
-
-def _likeness(one: set[tuple[str, ...]], other: set[tuple[str, ...]]) -> float:
-    return len(one & other) / len(one | other)

@@ -41,23 +41,15 @@ def test_a_decision_settles_the_sample_and_is_logged(action: str, status: str) -
     assert (entry.action, entry.subject, entry.actor) == (f"sample.{action}", str(sample.pk), access.user)
 
 
-def test_skip_gives_the_sample_back_and_changes_nothing_of_it() -> None:
+@pytest.mark.parametrize(("action", "version"), [("skip", 1), ("flag", 2)])
+def test_skip_and_flag_give_the_sample_back_undecided_and_a_flag_is_a_new_version(action: str, version: int) -> None:
     access = project_with_reviewer()
     sample = judged(access.project)
     lease_next(access=access)
-    decide(access=access, sample_id=sample.pk, action="skip")
+    decide(access=access, sample_id=sample.pk, action=action, reason="asks for a secret")
     sample.refresh_from_db()
-    assert (sample.status, sample.version, sample.decided_by) == ("pending", 1, None)
-    assert not Lease.objects.exists()
-
-
-def test_flag_gives_the_sample_back_undecided_with_its_reason_and_a_new_version() -> None:
-    access = project_with_reviewer()
-    sample = judged(access.project)
-    decide(access=access, sample_id=sample.pk, action="flag", reason="asks for a secret")
-    sample.refresh_from_db()
-    assert (sample.status, sample.version) == ("pending", 2)
-    assert Decision.objects.get().reason == "asks for a secret"
+    assert (sample.status, sample.version, sample.decided_by) == ("pending", version, None)
+    assert Decision.objects.get().reason == "asks for a secret" and not Lease.objects.exists()
 
 
 @pytest.mark.parametrize(
