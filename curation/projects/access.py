@@ -96,8 +96,8 @@ def enter(request: HttpRequest, project: str | Project, scope: str, *, while_arc
 
 
 def access_of(user: User, project: Project) -> Access | None:
-    """Return a person's access to a project now, without a request; None for non-members."""
-    role = _role(user, project)
+    """Return a person's access to a project now, without a request; None for non-members and closed accounts."""
+    role = _role(user, project) if user.is_active else None
     return None if role is None else Access(user, project, role, SCOPES_OF_ROLE[role])
 
 

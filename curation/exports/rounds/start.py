@@ -10,7 +10,7 @@ from curation.exports.models import Export, Round
 from curation.exports.recipes.recipe import read_recipe
 from curation.exports.rounds.figures import progress_of
 from curation.llm.models import Endpoint
-from curation.projects.access import Access
+from curation.projects.access import Access, access_of
 from curation.projects.models import AuditEntry, Scope
 from curation.runs.calls.targets import targets_named
 from curation.runs.launch import launch
@@ -82,11 +82,14 @@ def export_round(*, access: Access, round_: Round, without_pending: bool = False
 
 
 def export_reviewed_rounds() -> int:
-    """Export the rounds whose kept trajectories are all decided; return their number."""
+    """Export the rounds whose kept trajectories are all decided, for those who started them and may still export;
+    return their number."""
     exported = 0
-    for round_ in Round.objects.filter(export=None, rollout__state="succeeded", project__archived_at=None):
-        if progress_of(round_).state == "ready":
-            _export(round_, round_.created_by)
+    rows = Round.objects.filter(export=None, rollout__state="succeeded", project__archived_at=None)
+    for round_ in rows.filter(project__deleting_at=None).select_related("project", "created_by"):
+        access = None if round_.created_by is None else access_of(round_.created_by, round_.project)
+        if access is not None and access.may(Scope.EXPORT) and progress_of(round_).state == "ready":
+            _export(round_, access.user)
             exported += 1
     return exported
 
