@@ -8,7 +8,7 @@ from django.db.models import Case, Count, F, Func, IntegerField, Q, QuerySet, Va
 from curation.duels.models import Duel
 from curation.projects.models import Project
 from curation.review.models import DECIDING, Action, Decision, Pick
-from curation.samples.models import Flag, flag_bits
+from curation.samples.models import Flag, SampleStatus, flag_bits
 from judging.panel.scoring import HOLDING_FLAGS
 
 HOLDING = flag_bits(sorted(HOLDING_FLAGS))
@@ -58,7 +58,8 @@ def decided_cells(
     guarantee are nobody's decisions.
     """
     rows = Decision.objects.of(project).standing(*DECIDING).filter(guarantee=None)
-    rows = rows.filter(sample__duel__counting__isnull=False)
+    # A sample that waits for further people is undecided, also where an earlier decision stands.
+    rows = rows.filter(sample__duel__counting__isnull=False).exclude(sample__status=SampleStatus.PENDING)
     if lowest is not None:
         rows = rows.filter(sample__duel__score_key__gte=lowest)
     if not every:

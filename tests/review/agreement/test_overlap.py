@@ -25,6 +25,7 @@ from curation.review.decisions.undo import undo
 from curation.review.labels.save import save_labels
 from curation.review.models import Decision, Lease, Revision
 from curation.review.queue.next import lease_next, open_count
+from curation.review.thresholds.queries import decided_cells
 from curation.samples.models import Sample, SampleStatus, Unblinding
 from curation.web.problems import Conflict, NotAllowed
 from tests.factories import make_bearer, make_member, make_project
@@ -203,10 +204,11 @@ def test_a_decision_on_a_refined_sample_is_one_of_several_too(project: Project) 
     sample = judged(project)
     for access in (ada, ben):
         decide(access=access, sample_id=sample.pk, action="refine")
-    assert now(sample).status == "needs_refine"
+    assert now(sample).status == "needs_refine" and sum(cell.n for cell in decided_cells(project, [], every=True)) == 1
     revise(access=ada, sample_id=sample.pk, text="Refined.")
     decide(access=ada, sample_id=sample.pk, action="approve")
     assert (now(sample).status, now(sample).opinions) == ("pending", 2)
+    assert decided_cells(project, [], every=True) == []
     shown = decisions_shown_to(ben, Decision.objects.filter(sample=sample))
     assert "approve" not in shown.values_list("action", flat=True)
     assert taken_by(ben).sample == sample
