@@ -147,7 +147,8 @@ def upsert_samples(rows: Sequence[SampleRow]) -> list[Sample]:
             raise ValueError(f"sample {sample.pk} belongs to another project than {row.project_id}")
         # Bits that are about more than the scored answer are kept.
         kept = 0 if sample is None else SCANNED | (Flag.LEAK if sample.pk in revised else 0)
-        bits = _scanned_bits(found, row.texts) if sample is None else sample.flags & kept
+        findings = (finding for text in row.texts for finding in found.get(text, ()))
+        bits = scanned_flags(findings) if sample is None else sample.flags & kept
         # The texts of an existing sample may be others now: it is scanned again (`curation.review.tasks`).
         rules = rule_set_version() if sample is None else ""
         sample = _fill(sample or Sample(project_id=row.project_id), row)
@@ -171,10 +172,6 @@ def scanned_flags(findings: Iterable[ScanFinding]) -> int:
     kinds = kinds_of(findings)
     bits = {"secret": Flag.SECRET, "pii": Flag.PII, "control": Flag.CONTROL}
     return sum(bits[kind].value for kind in kinds)
-
-
-def _scanned_bits(found: Mapping[str, tuple[ScanFinding, ...]], texts: Sequence[str]) -> int:
-    return scanned_flags(finding for text in texts for finding in found.get(text, ())) if found else 0
 
 
 def preview_of(text: str) -> str:

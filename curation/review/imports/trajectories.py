@@ -78,7 +78,8 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
     def parse(self, row: SourceRow, options: TrajectoryOptions) -> DocumentReading:
         try:
             reading = self._reading(row, options.mapping)
-            beside: Beside = row.document.beside if isinstance(row, DocumentRow) else _no_file
+            # Rows that are not in files, such as those of Parquet, have none beside them.
+            beside: Beside = row.document.beside if isinstance(row, DocumentRow) else lambda path: None
             for session in reading.sessions:
                 told = [(f"(usage: {name})", NO_FIGURE) for name in session.usage.dropped]
                 told += [(f"(reward: {name})", NOT_FINITE) for name in session.verdict.dropped]
@@ -130,11 +131,6 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
         lines = [line for session in entry.sessions for line in _lines(session)]
         layout = ", ".join(sorted({session.layout for session in entry.sessions}))
         return RowPreview(layout, len(entry.sessions), lines, entry.account)
-
-
-def _no_file(path: str) -> bytes | None:
-    """Of rows that are not in files, such as those of Parquet."""
-    return None
 
 
 def _recognised(row: SourceRow) -> DocumentReading | None:

@@ -51,17 +51,6 @@ def test_a_post_answers_202_with_the_run_that_names_its_export() -> None:
     assert listed["data"] == [done] and listed["total"] == 1 and listed["next_cursor"] is None
 
 
-def test_the_same_idempotency_key_starts_one_export() -> None:
-    script = Script()
-    make_approved(script.project)
-    body, path = {"recipe": RECIPE}, f"{script.here}/exports"
-    first = script("post", path, body, **{"Idempotency-Key": "k"})
-    second = script("post", path, body, **{"Idempotency-Key": "k"})
-    assert first.json() == second.json() and Export.objects.count() == 1
-    other = script("post", path, {"recipe": {**RECIPE, "seed": 1}}, **{"Idempotency-Key": "k"})
-    assert other.status_code == 409
-
-
 @pytest.mark.parametrize(
     ("recipe", "path", "words"),
     [
