@@ -24,7 +24,7 @@ from curation.web.http.responses import version_of
 from curation.web.lists.filters import url_query
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.schema_form import LinesField, SchemaForm
-from curation.web.schemas import Id, Out, Strict, answer, optional
+from curation.web.schemas import Id, Out, StrictModel, answer, optional
 from curation.web.text.storable import text_errors
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -33,7 +33,7 @@ MAX_QUESTIONS, MAX_CHOICES, MAX_CHOICE, MAX_RATING = 20, 50, 60, 100
 ANY = "*"
 
 
-class QuestionIn(Strict):
+class QuestionIn(StrictModel):
     title: str = Field(title="Question", examples=["What is wrong?"], description="As reviewers read it.")
     name: str = Field(
         examples=["error_type"],

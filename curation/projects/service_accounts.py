@@ -28,14 +28,14 @@ from curation.projects.tokens.views import token_response
 from curation.web.lists.filters import ListParams
 from curation.web.problems import Conflict, Invalid
 from curation.web.schema_form import SchemaForm
-from curation.web.schemas import Out, Page, Strict, Username
+from curation.web.schemas import Out, Page, StrictModel, Username
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 MAX_ACCOUNTS = 50
 TOKENS = "/projects/{slug}/service-accounts/{username}/tokens"
 
 
-class ServiceAccountIn(Strict):
+class ServiceAccountIn(StrictModel):
     name: str = Field(
         examples=["nightly-export"], description="Lower-case letters, digits and hyphens, such as nightly-export."
     )

@@ -25,7 +25,7 @@ from curation.web.lists.filters import ListParams, Words, ids_of, named_list
 from curation.web.lists.keyset import KeysetPage
 from curation.web.lists.pages import Tab, list_context
 from curation.web.problems import Conflict, FieldError
-from curation.web.schemas import Id, Out, Page, Strict, Username, answer
+from curation.web.schemas import Id, Out, Page, StrictModel, Username, answer
 from curation.web.text.storable import text_errors
 
 
@@ -125,7 +125,7 @@ class FlagOut(Out):
     resolution: ResolutionOut | None = None
 
 
-class ResolveIn(Strict):
+class ResolveIn(StrictModel):
     note: str = Field(examples=["The prompt was cut; excluded it."], description="How it was resolved.")
 
 

@@ -14,10 +14,10 @@ from curation.samples.list.api import SampleOut
 from curation.samples.models import Sample
 from curation.trajectories.pages.schemas import TurnOut
 from curation.web.http.responses import matches
-from curation.web.schemas import Id, NotEmpty, Out, Set, Stamp, Strict, Username
+from curation.web.schemas import Id, NotEmpty, Out, Set, Stamp, StrictModel, Username
 
 
-class QueueNextIn(Strict):
+class QueueNextIn(StrictModel):
     order: Literal["borderline", "newest", "random", "useful"] = Field(
         "borderline", description="`useful`: the samples first of whose approval the model of decisions is least sure."
     )
@@ -89,7 +89,7 @@ class SampleDetail(SampleOut):
     decided_at: str | None = Field(examples=["2026-03-04T05:06:07Z"])
 
 
-class DecisionIn(Strict):
+class DecisionIn(StrictModel):
     action: str = Field(description="approve, reject, refine, skip or flag", examples=["approve"])
     reason: str = Field("", examples=["leaks"])
     comment: str = ""
@@ -111,7 +111,7 @@ class DecisionIn(Strict):
     )
 
 
-class MarksIn(Strict):
+class MarksIn(StrictModel):
     steps: list[int] = Field(default_factory=list, description="The `step_id` of each.", examples=[[4, 5]])
     step: int | None = Field(None, description="One more, for a single one.", examples=[None])
     learn: bool | None = Field(None, description="False: a model does not learn from them.", examples=[False])
@@ -198,7 +198,7 @@ class DecisionOut(Out):
         return shown.model_copy(update=dict.fromkeys(hidden)) if blind else shown
 
 
-class RevisionIn(Strict):
+class RevisionIn(StrictModel):
     text: str = Field(examples=["THOUGHT: Read the file.\n\n```bash\nsed -n '1,80p' billing/totals.py\n```"])
     note: str = Field("", examples=["One command is enough."])
     of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
@@ -315,13 +315,13 @@ class ScanFindingOut(Schema):
         return cls(action=action, part=part, **{name: getattr(found, name) for name in names})
 
 
-class ClearanceIn(Strict):
+class ClearanceIn(StrictModel):
     rule: str = Field(examples=["email"])
     value_sha256: str = Field(examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"])
     reason: str = Field(description="Why it may leave", examples=["The address of a public mailing list."])
 
 
-class BulkIn(Strict):
+class BulkIn(StrictModel):
     """Either `ids`, or `project`, `filter` and the `count` that you expect to match."""
 
     action: str = Field(description="approve, reject, refine or queue", examples=["approve"])
@@ -333,7 +333,7 @@ class BulkIn(Strict):
     count: int | None = Field(None, description="How many samples you expect to match; another number: 409.")
 
 
-class BatchIn(Strict):
+class BatchIn(StrictModel):
     project: str = Field(examples=["demo"])
     batch: str = Field(examples=["5f0c…"])
 

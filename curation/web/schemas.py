@@ -39,16 +39,11 @@ Dollars = Annotated[Decimal, PlainSerializer(exact_money, return_type=str)]
 NotEmpty = Annotated[str | None, BeforeValidator(lambda given: given or None)]
 
 
-class Strict(Schema):
-    """A request body that refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
-
-
 class StrictModel(BaseModel):
-    """Parameters or a stored document that refuse unknown keys: a misspelt one must not be ignored."""
+    """A request, parameters or a stored document that refuse unknown keys: a misspelt one must not be ignored. It reads
+    the attributes of a row as well."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", from_attributes=True, protected_namespaces=())
 
 
 class PlainSchema(BaseModel):
@@ -83,7 +78,7 @@ def answer(name: str, **fields: Any) -> type[Schema]:
     return create_model(name, __base__=Schema, __module__=__name__, **fields)
 
 
-def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[Strict]:
+def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> type[StrictModel]:
     """Return the request of a change: the fields of `schema`, each of which may be omitted, and `more`."""
     fields = {
         field: (info.annotation | None, Field(None, description=info.description, examples=info.examples))
@@ -91,7 +86,7 @@ def optional(schema: type[BaseModel], name: str, **more: tuple[Any, Any]) -> typ
         if info.annotation
     }
     doc = "Omitted fields keep their values."
-    return create_model(name, __base__=Strict, __doc__=doc, __module__=schema.__module__, **fields, **more)  # type: ignore[call-overload, no-any-return]
+    return create_model(name, __base__=StrictModel, __doc__=doc, __module__=schema.__module__, **fields, **more)  # type: ignore[call-overload, no-any-return]
 
 
 def computed(**documented: Any) -> Callable[[Callable[[Any], T]], Any]:

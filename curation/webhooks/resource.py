@@ -24,7 +24,7 @@ from curation.web.outbound.addresses import WEBHOOKS, refuse_private
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.refusals import all_checks
 from curation.web.schema_form import SchemaForm
-from curation.web.schemas import Id, Out, Page, Strict
+from curation.web.schemas import Id, Out, Page, StrictModel
 from curation.webhooks.deliver import send_test
 from curation.webhooks.models import Delivery, DeliveryState, Webhook, WebhookEvent
 
@@ -35,7 +35,7 @@ MAX_KEEP_HOURS = 7 * 24
 SHOWN = 25
 
 
-class WebhookIn(Strict):
+class WebhookIn(StrictModel):
     url: Annotated[str, forms.URLField(max_length=500, assume_scheme="https")] = Field(
         title="URL", examples=["https://hooks.example.org/winnow"], description="Receives a POST for each event."
     )
@@ -62,7 +62,7 @@ class NewWebhookOut(WebhookOut):
     secret: str | None = Field(examples=["whsec_…"])
 
 
-class RotationIn(Strict):
+class RotationIn(StrictModel):
     keep_hours: int = Field(
         KEEP_HOURS,
         ge=0,

@@ -10,11 +10,11 @@ from curation.duels.models import Answer, Duel, Opponent
 from curation.duels.score.models import Score
 from curation.duels.score.shown import ImportedOut, imported, shown, verdicts_of
 from curation.samples.models import flag_names
-from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict, out
+from curation.web.schemas import Id, Money, NotEmpty, Out, Page, StrictModel, out
 from judging.answers.facts import answer_facts
 
 
-class PromptsIn(Strict):
+class PromptsIn(StrictModel):
     steps: list[int] = Field(default_factory=list, description="The `step_id` of each; empty: all.", examples=[[4]])
 
 

@@ -14,7 +14,7 @@ from curation.projects.access import enter, principal_of
 from curation.projects.models import Project, Scope
 from curation.web.ids import find
 from curation.web.lists.filters import ListParams
-from curation.web.schemas import Id, Out, Page, Strict, Username, answer
+from curation.web.schemas import Id, Out, Page, StrictModel, Username, answer
 
 _MESSAGE = {"role": "user", "content": "Fix the rounding of totals."}
 
@@ -50,18 +50,18 @@ class PromptDetail(PromptOut):
     )
 
 
-class ExclusionRow(Strict):
+class ExclusionRow(StrictModel):
     instance_id: str = Field(examples=["acme__billing-17"])
     reason: str = Field(examples=["broken environment"])
 
 
-class ExclusionsIn(Strict):
+class ExclusionsIn(StrictModel):
     exclusions: list[ExclusionRow] = Field(
         description="Up to 500.", examples=[[{"instance_id": "acme__billing-17", "reason": "broken environment"}]]
     )
 
 
-class InstancesIn(Strict):
+class InstancesIn(StrictModel):
     instance_ids: list[str] = Field(description="Up to 500.", examples=[["acme__billing-17"]])
 
 

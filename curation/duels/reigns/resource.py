@@ -21,7 +21,7 @@ from curation.web.forms import ProblemForm
 from curation.web.ids import find, find_param
 from curation.web.lists.filters import ListParams, named_list
 from curation.web.lists.pages import list_context
-from curation.web.schemas import Id, Out, Page, Strict, Username
+from curation.web.schemas import Id, Out, Page, StrictModel, Username
 
 router = Router(tags=["duels"])
 
@@ -29,14 +29,14 @@ router = Router(tags=["duels"])
 named_list("reigns", page="reign-list")(ListParams)
 
 
-class CrownIn(Strict):
+class CrownIn(StrictModel):
     """`challenger` is its model or the beginning of its fingerprint, where the run accepted several."""
 
     run: str = Field(examples=["12"])
     challenger: str = Field("", examples=[""])
 
 
-class EndReignIn(Strict):
+class EndReignIn(StrictModel):
     reason: str = Field(examples=["The endpoint answers with another model since Monday."])
 
 

@@ -21,7 +21,7 @@ from curation.projects.models import Scope
 from curation.samples.blind import refuse_pending
 from curation.web.http.responses import answers_with_file, seen_version
 from curation.web.lists.filters import ListParams
-from curation.web.schemas import Strict
+from curation.web.schemas import StrictModel
 
 router = Router(tags=["evaluations"])
 Answer = dict[str, object]
@@ -74,7 +74,7 @@ class ComparisonOut(Schema):
     losses: list[Json]
 
 
-class BaselineIn(Strict):
+class BaselineIn(StrictModel):
     model: str = Field("", examples=["base"], description="Optional if the evaluation has one model.")
 
 

@@ -6,12 +6,12 @@ from pydantic import AfterValidator, ConfigDict, Field
 from curation.evaluations.contamination.context import gaps_of
 from curation.evaluations.contamination.training import UnreadOut
 from curation.evaluations.models import ContaminationCheck
-from curation.web.schemas import Id, NotEmpty, Out, Page, Strict
+from curation.web.schemas import Id, NotEmpty, Out, Page, StrictModel
 
 Json = dict[str, Any]
 
 
-class CheckIn(Strict):
+class CheckIn(StrictModel):
     """The training data to compare the split with: one of the three."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)

@@ -23,13 +23,13 @@ from curation.samples.blind import without_pending
 from curation.web.ids import find, find_param
 from curation.web.problems import FieldError, Invalid
 from curation.web.schema_form import MappingField, SchemaForm
-from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
+from curation.web.schemas import Id, NotEmpty, Out, StrictModel, Username
 from curation.web.text.storable import storable
 
 SHOWN, LONGEST_TRAINING = 50, 200_000
 
 
-class ModelRef(Strict):
+class ModelRef(StrictModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     evaluation: str = Field(examples=["7"])
@@ -49,7 +49,7 @@ def _model_ref(given: object) -> object:
 Ref = Annotated[ModelRef | None, BeforeValidator(_model_ref)]
 
 
-class ExperimentIn(Strict):
+class ExperimentIn(StrictModel):
     """The whole card. `training` is free text or a configuration file; `expected` are changes by metric."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)

@@ -11,7 +11,7 @@ from curation.exports.pages.preview import ExportPreview, RenderedRowOut
 from curation.exports.recipes.recipe import Recipe
 from curation.trajectories.rollout.balance import BalanceOut
 from curation.web.lists.filters import ArchivableList, named_list
-from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
+from curation.web.schemas import Id, NotEmpty, Out, StrictModel, Username
 
 _RECIPE = {"formats": ["sft-messages", "dpo"], "filter": {"status": "approved"}, "splits": {"train": 0.9, "val": 0.1}}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -35,13 +35,13 @@ RecipeDocument = Annotated[
 ]
 
 
-class ExportIn(Strict):
+class ExportIn(StrictModel):
     """A recipe, or the name of a saved one."""
 
     recipe: RecipeDocument | str = Field(examples=[_RECIPE])
 
 
-class ExportPatch(Strict):
+class ExportPatch(StrictModel):
     """One of the two, or both."""
 
     archived: bool | None = Field(None, examples=[True], description="True hides it from lists; false shows it again.")
@@ -54,7 +54,7 @@ class ExportPatch(Strict):
         return self
 
 
-class RecipeIn(Strict):
+class RecipeIn(StrictModel):
     name: str = Field(min_length=1, max_length=80, pattern=r"^[\w][\w .-]*$", examples=["weekly"])
     recipe: RecipeDocument
 

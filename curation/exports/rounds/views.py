@@ -21,7 +21,7 @@ from curation.web.forms import ProblemForm, tells_refusal
 from curation.web.ids import find
 from curation.web.lists.filters import ListParams
 from curation.web.problems import FieldError, Invalid
-from curation.web.schemas import Page, Strict
+from curation.web.schemas import Page, StrictModel
 
 MOST_CHAINS = 20
 
@@ -101,7 +101,7 @@ def _axis_lines(rounds: list[RoundOut]) -> list[tuple[str, str, list[str]]]:
     return [(axis, value, [of_round.get((axis, value), "–") for of_round in rates]) for axis, value in keys]
 
 
-class RoundIn(Strict):
+class RoundIn(StrictModel):
     """The first round of a chain, or with `before` the next round of its chain."""
 
     operator: str = Field(max_length=60, examples=["student-1"], description="Name of the endpoint.")
@@ -112,7 +112,7 @@ class RoundIn(Strict):
     formats: list[str] = Field(["sft-messages"], description="Formats of the export; not with `before`.")
 
 
-class RoundExportIn(Strict):
+class RoundExportIn(StrictModel):
     without_pending: bool = Field(False, examples=[True], description="Export now, without the undecided trajectories.")
 
 

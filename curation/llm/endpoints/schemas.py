@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, JsonValue, PlainSerializer
 
 from curation.web.lists.filters import ListParams
-from curation.web.schemas import Id, Out, Strict
+from curation.web.schemas import Id, Out, StrictModel
 
 PARAMS = (
     "Sent with every request. What the server can do is said by `stream`, `takes_json_schema`, `takes_tools`, "
@@ -27,7 +27,7 @@ def _shown(price: Decimal) -> str:
 Price = Annotated[Decimal, PlainSerializer(_shown, return_type=str)]
 
 
-class EndpointPatch(Strict):
+class EndpointPatch(StrictModel):
     """Only given fields change. `params` is replaced as a whole."""
 
     name: str = Field("", examples=["judge-a"])

@@ -28,7 +28,7 @@ from curation.web.forms import ProblemForm
 from curation.web.http.idempotency import shown_once
 from curation.web.lists.filters import ListParams
 from curation.web.problems import NotAllowed, NotFound
-from curation.web.schemas import Id, Out, Page, Strict, Username
+from curation.web.schemas import Id, Out, Page, StrictModel, Username
 
 
 class InvitationForm(ProblemForm):
@@ -78,7 +78,7 @@ def _accepted(request: HttpRequest, **which: str) -> HttpResponse:
     return redirect("overview", member.project.slug)
 
 
-class InvitationIn(Strict):
+class InvitationIn(StrictModel):
     role: str = Field(Role.REVIEWER.value, examples=["reviewer"], description="viewer, reviewer, curator or admin")
     username: str = Field("", examples=["ada"], description="Only the user of this name can accept it.")
     note: str = Field("", examples=["Ada from the data team"], description="Whom it is for, for the admins.")
@@ -112,7 +112,7 @@ class ReceivedInvitationOut(Out):
     expires_at: datetime = Field(examples=[STAMP])
 
 
-class AcceptIn(Strict):
+class AcceptIn(StrictModel):
     """The last part of the link, or the id of an invitation for your name."""
 
     secret: str = Field("", examples=["x3Ua…"], max_length=200)

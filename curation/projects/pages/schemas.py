@@ -9,7 +9,7 @@ from curation.projects.models import Project, Role, Scope
 from curation.projects.settings.dependents import MissingOut, missing_names
 from curation.projects.tokens.issue import MAX_DAYS
 from curation.web.lists.filters import ArchivableList, ListParams, Moment, RequestQuery, Words, named_list
-from curation.web.schemas import Id, Out, Strict, Username
+from curation.web.schemas import Id, Out, StrictModel, Username
 
 STAMP = "2026-01-31T09:30:00Z"
 
@@ -18,12 +18,12 @@ class ProjectList(ArchivableList):
     sorts = ("slug", "-id", "id")
 
 
-class ProjectIn(Strict):
+class ProjectIn(StrictModel):
     slug: str | None = Field(None, examples=["shell-agents"], description="Made of the name if it is missing.")
     name: str = Field(examples=["Shell agents"])
 
 
-class ProjectPatch(Strict):
+class ProjectPatch(StrictModel):
     """Only given fields change; `settings` is merged deeply, and null resets a setting to its default."""
 
     name: str | None = Field(None, examples=["Shell agents"])
@@ -32,7 +32,7 @@ class ProjectPatch(Strict):
     settings: dict[str, JsonValue] | None = Field(None, examples=[{"thresholds": {"final": 82}}])
 
 
-class Confirmation(Strict):
+class Confirmation(StrictModel):
     name: str = Field("", examples=["Shell agents"], description="The project's name, typed to confirm.")
 
 
@@ -59,12 +59,12 @@ class ProjectOut(Out):
         return ProjectOut.model_validate(project).model_copy(update={"missing": missing_names(project)})
 
 
-class MemberIn(Strict):
+class MemberIn(StrictModel):
     username: str = Field(examples=["ada"])
     role: str = Field(Role.REVIEWER.value, examples=["reviewer"], description="viewer, reviewer, curator or admin")
 
 
-class RoleIn(Strict):
+class RoleIn(StrictModel):
     role: str = Field(examples=["curator"])
 
 
@@ -74,7 +74,7 @@ class MemberOut(Out):
     created_at: datetime = Field(examples=[STAMP])
 
 
-class TokenIn(Strict):
+class TokenIn(StrictModel):
     name: str = Field("", examples=["nightly export"])
     scopes: list[str] = Field([Scope.READ.value], examples=[["read", "export"]])
     expires_in_days: int | None = Field(None, examples=[90], description=f"1 to {MAX_DAYS}; null: it never expires.")
@@ -132,7 +132,7 @@ class AuditOut(Schema):
     created_at: datetime = Field(examples=[STAMP])
 
 
-class InstructionsIn(Strict):
+class InstructionsIn(StrictModel):
     text: str | None = Field(
         examples=["You compare two answers …"], description="The project's own text; null returns to the shipped text."
     )
@@ -147,5 +147,5 @@ class InstructionsVersionOut(Schema):
     created_at: datetime
 
 
-class SettingsIn(Strict):
+class SettingsIn(StrictModel):
     settings: dict[str, JsonValue] = Field(examples=[{"thresholds": {"final": 85.0}}])

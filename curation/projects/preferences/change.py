@@ -11,7 +11,7 @@ from pydantic import Field
 from curation.projects.models import AuditEntry, Preferences
 from curation.web.database.queries import Prepared
 from curation.web.problems import FieldError, Invalid
-from curation.web.schemas import Strict, out
+from curation.web.schemas import StrictModel, out
 
 Density = Literal["compact", "normal", "roomy"]
 ColumnName = Annotated[str, Field(min_length=1, max_length=60)]
@@ -20,7 +20,7 @@ Width = Annotated[int, Field(ge=40, le=1200, description="CSS pixels.")]
 
 # How a person wants a list's table, which `static/js/tables.js` applies. It names a table by its `data-rows`, a column
 # by the text of its heading.
-class TableLayout(Strict):
+class TableLayout(StrictModel):
     """Columns that are in neither list are shown where there is room for them."""
 
     hidden: list[ColumnName] = Field(default=[], max_length=40)

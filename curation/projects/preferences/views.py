@@ -27,7 +27,7 @@ from curation.projects.preferences.change import (
 )
 from curation.web.forms import ProblemForm
 from curation.web.http.responses import seen_version, set_etag, version_of
-from curation.web.schemas import Strict
+from curation.web.schemas import StrictModel
 
 
 class KeysForm(ProblemForm):
@@ -81,7 +81,7 @@ class PreferencesOut(Schema):
         return cls.model_validate({"keys": keys, "tables": tables, "density": row.density})
 
 
-class PreferencesIn(Strict):
+class PreferencesIn(StrictModel):
     """Omitted fields keep their values."""
 
     model_config = ConfigDict(

@@ -19,10 +19,10 @@ from curation.web.ids import find
 from curation.web.lists.filters import ListParams, url_query
 from curation.web.lists.pages import list_context
 from curation.web.problems import NotAllowed
-from curation.web.schemas import Id, Out, Page, Strict, Username
+from curation.web.schemas import Id, Out, Page, StrictModel, Username
 
 
-class ArchiveIn(Strict):
+class ArchiveIn(StrictModel):
     archived: bool = Field(examples=[True], description="True hides it from lists; false shows it again.")
 
 

@@ -5,17 +5,17 @@ from pydantic import Field
 
 from curation.assignments.models import Assignment
 from curation.web.http.responses import version_of
-from curation.web.schemas import Id, NotEmpty, Out, Strict, computed
+from curation.web.schemas import Id, NotEmpty, Out, StrictModel, computed
 
 
-class ShareIn(Strict):
+class ShareIn(StrictModel):
     username: str = Field(examples=["ana"])
     share: float = Field(
         1.0, gt=0, le=1_000_000, description="In proportion to the others': 1 and 1 are half each.", examples=[1]
     )
 
 
-class AssignmentIn(Strict):
+class AssignmentIn(StrictModel):
     """A `filter` or `ids`, one of them."""
 
     people: list[ShareIn] = Field(description="1 to 100 members with the right to review.")
@@ -64,7 +64,7 @@ class AssignmentCreatedOut(AssignmentOut):
     )
 
 
-class TargetIn(Strict):
+class TargetIn(StrictModel):
     """Both null: no target."""
 
     per_day: int | None = Field(None, description="Samples a day (UTC).", examples=[200])
@@ -105,7 +105,7 @@ class WorkloadOut(Schema):
         return version_of([self.per_day, self.target])
 
 
-class SecondOpinionIn(Strict):
+class SecondOpinionIn(StrictModel):
     username: str | None = Field(None, description="Whom to ask; null for anybody.", examples=["ben"])
 
 

@@ -9,14 +9,14 @@ from curation.review.guarantees.draw import MAX_SIZE
 from curation.review.guarantees.proof import AliveOut, MoreOut, PointOut, SinceOut
 from curation.samples.list.filters import SampleFilter
 from curation.web.lists.form_field import FilterField
-from curation.web.schemas import Id, NotEmpty, Out, Strict, Username
+from curation.web.schemas import Id, NotEmpty, Out, StrictModel, Username
 from judging.statistics.guarantee import Noise
 
 Tolerated = Annotated[float, Field(ge=0.001, le=0.5)]
 CLUSTERS = [("", "none"), *ClusterColumn.choices]
 
 
-class AuditIn(Strict):
+class AuditIn(StrictModel):
     """The set, the score that orders it, and the promise to prove."""
 
     filter: Annotated[dict[str, Any], FilterField(SampleFilter, required=False)] = Field(
@@ -109,7 +109,7 @@ class DrawnAuditOut(AuditIn, Out):
     created_at: datetime
 
 
-class GuaranteeIn(Strict):
+class GuaranteeIn(StrictModel):
     keep_alive: float = Field(
         0.0,
         ge=0.0,

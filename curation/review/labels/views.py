@@ -30,7 +30,7 @@ from curation.web.ids import number
 from curation.web.lists.filters import ListParams, Moment, Words, ids_of
 from curation.web.lists.keyset import KeysetPage
 from curation.web.problems import FieldError, Invalid, Problem
-from curation.web.schemas import Id, Out, Page, Stamp, Strict, Username, answer
+from curation.web.schemas import Id, Out, Page, Stamp, StrictModel, Username, answer
 
 
 @project_page(Scope.REVIEW, "POST")
@@ -134,7 +134,7 @@ def _places_of(quote: str, text: str) -> list[int]:
     return places
 
 
-class LabelsIn(Strict):
+class LabelsIn(StrictModel):
     labels: dict[str, Any] = Field(
         examples=[{}],
         description="Answers by the questions' names: a choice; a list of choices; a number; a text; or spans "

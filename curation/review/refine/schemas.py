@@ -12,7 +12,7 @@ from curation.review.schemas import TextScoreOut
 from curation.samples.models import Sample, flag_names
 from curation.web.lists.filters import ListParams, Words, ids_of, named_list, one_of
 from curation.web.lists.keyset import KeysetPage
-from curation.web.schemas import Id, NotEmpty, Out, Stamp, Strict, Username
+from curation.web.schemas import Id, NotEmpty, Out, Stamp, StrictModel, Username
 from curation.web.text.figures import exact_money
 
 
@@ -31,13 +31,13 @@ class SuggestionList(ListParams):
         return self.page(self.narrow(rows.prefetch_related("text_scores")))
 
 
-class RejudgeIn(Strict):
+class RejudgeIn(StrictModel):
     """`judges` are the project's panel by default."""
 
     judges: list[str] | None = Field(None, examples=[None])
 
 
-class SuggestIn(Strict):
+class SuggestIn(StrictModel):
     model: str = Field(examples=["model-b"], description="Name of a model of the project.")
     of: Literal["candidate", "opponent", "challenger", "king", "left", "right"] = Field(
         "candidate",

@@ -21,12 +21,12 @@ from curation.runs.removal import archive_row, delete_row
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
 from curation.web.problems import NotFound
-from curation.web.schemas import Id, Money, NotEmpty, Out, Page, Strict
+from curation.web.schemas import Id, Money, NotEmpty, Out, Page, StrictModel
 
 router = Router(tags=["runs"])
 
 
-class RunIn(Strict):
+class RunIn(StrictModel):
     """`budget` in US dollars; the run stops cleanly before it is overrun."""
 
     model_config = ConfigDict(
@@ -46,13 +46,13 @@ class RunIn(Strict):
     budget: Decimal | None = Field(None, examples=["5.00"])
 
 
-class EstimateIn(Strict):
+class EstimateIn(StrictModel):
     kind: str = Field(examples=["duel"])
     params: dict[str, Any] = {}
     budget: Decimal | None = Field(None, examples=["5.00"], description="A note says if it does not suffice.")
 
 
-class ResumeIn(Strict):
+class ResumeIn(StrictModel):
     budget: Decimal | None = Field(None, examples=["10.00"])
 
 

@@ -11,10 +11,10 @@ from curation.projects.resource import Resource
 from curation.samples.models import SavedView
 from curation.web.lists.filters import find_list
 from curation.web.problems import Conflict, FieldError, Invalid, NotAllowed
-from curation.web.schemas import Id, Out, Strict, answer
+from curation.web.schemas import Id, Out, StrictModel, answer
 
 
-class SavedViewIn(Strict):
+class SavedViewIn(StrictModel):
     name: str = Field(examples=["Leaky finals"])
     query: str = Field(description="A URL query of the list.", examples=["bucket=final&flags=leak&sort=-score"])
     list: str = Field("samples", description="The list, such as `duels`, `runs` or `trajectories`.")

@@ -32,7 +32,7 @@ from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.scenarios.taxonomy.coverage import CoverageOut, coverage
 from curation.web.http.responses import answers_with_file, seen_version, set_etag
 from curation.web.ids import find
-from curation.web.schemas import Page, Strict, answer
+from curation.web.schemas import Page, StrictModel, answer
 from curation.web.text.storable import read_json
 from sandbox.harbor.export import IMAGE
 
@@ -46,7 +46,7 @@ _BODY: dict[str, Any] = {
 }
 
 
-class GateIn(Strict):
+class GateIn(StrictModel):
     """Options of the gate; all have defaults."""
 
     repeats: int | None = Field(

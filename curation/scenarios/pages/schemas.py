@@ -11,7 +11,7 @@ from curation.scenarios.bundles.harbor import stored_task
 from curation.scenarios.models import AxisClearance, Family, GateReport, Scenario
 from curation.scenarios.pages.measured import MeasuredOut, OperatorOut
 from curation.scenarios.taxonomy.axes import Axis
-from curation.web.schemas import Out, Strict
+from curation.web.schemas import Out, StrictModel
 
 # Fields that the server adds to a bundle; a client may send them back.
 ADDED = frozenset(
@@ -77,7 +77,7 @@ class GateOut(Schema):
     axes: list[AxisCheckOut] = Field([], description="Empty if the bundle was not admitted otherwise.")
 
 
-class ClearAxesIn(Strict):
+class ClearAxesIn(StrictModel):
     """The axes whose mismatch is cleared, and why they are right."""
 
     axes: list[str] = Field(min_length=1, max_length=50, examples=[["doc_depth"]])
