@@ -5,19 +5,14 @@ from ninja import Router, Status
 from pydantic import Field
 
 from curation.exports.access import entered
-from curation.exports.hub.kind import NAME, pushes_of
+from curation.exports.hub.kind import NAME, PushIn, pushes_of
 from curation.projects.models import Scope
 from curation.runs.launch import launch
 from curation.runs.pages.schemas import RunOut, accepted_run
-from curation.web.schemas import Id, Out, StrictModel, Username, answer
+from curation.web.schemas import Id, Out, Username, answer
 
 router = Router(tags=["exports"])
 Json = dict[str, object]
-
-
-class PushIn(StrictModel):
-    repository: str = Field(max_length=200, examples=["acme/shell-agents"], description="Created if it does not exist.")
-    private: bool = Field(True, description="False: anybody can read the repository.")
 
 
 class PushOut(Out):

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,26 +26,24 @@ class PushFailed(Exception):
     """The hub did not take the files. The message has no token."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """A dataset repository of the hub at `endpoint`. The token is not part of its representation."""
-
-    endpoint: str
-    name: str
-    private: bool
-
-
 def push(
-    *, repository: Repository, token: str, files: Mapping[str, Path], earlier: Sequence[str], message: str
+    name: str,
+    *,
+    endpoint: str,
+    token: str,
+    private: bool,
+    files: Mapping[str, Path],
+    earlier: Sequence[str],
+    message: str,
 ) -> CommitInfo:
-    """Write all files in one commit, without those of `earlier` that are no longer among them.
+    """Write all files to a dataset repository in one commit, without those of `earlier` that are no longer among them.
 
     Pushing the same files again makes no commit and returns the one that has them. Raises `PushFailed`.
     """
-    api = HfApi(endpoint=repository.endpoint, token=token)
+    api = HfApi(endpoint=endpoint, token=token)
     try:
-        with _ONE_PUSH, _checked_connections(repository.endpoint):
-            return _push(api, repository, files, earlier, message)
+        with _ONE_PUSH, _checked_connections(endpoint):
+            return _push(api, name, private=private, files=files, earlier=earlier, message=message)
     except KeyError as error:  # the client reads the hub's answers without checks
         raise PushFailed(f"the hub's answer has no {error}") from None
     except (HfHubHTTPError, httpx.HTTPError, Problem, OSError, ValueError) as error:
@@ -54,15 +51,14 @@ def push(
 
 
 def _push(
-    api: HfApi, repository: Repository, files: Mapping[str, Path], earlier: Sequence[str], message: str
+    api: HfApi, name: str, *, private: bool, files: Mapping[str, Path], earlier: Sequence[str], message: str
 ) -> CommitInfo:
-    name = repository.name
     try:
         info = api.dataset_info(name)
     except RepositoryNotFoundError:
-        api.create_repo(name, repo_type=DATASET, private=repository.private, exist_ok=True)
+        api.create_repo(name, repo_type=DATASET, private=private, exist_ok=True)
         info = api.dataset_info(name)
-    if repository.private and not info.private:
+    if private and not info.private:
         raise ValueError(f"the repository {name} exists and is public; push to it as public, or name another one")
     there = set(api.list_repo_files(name, repo_type=DATASET, revision=info.sha))
     operations: list[CommitOperationAdd | CommitOperationDelete] = [

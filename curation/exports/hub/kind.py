@@ -42,7 +42,7 @@ NAME, TASKS = "push", "push_tasks"
 SENT = "sent"
 
 
-class _Params(StrictModel):
+class PushIn(StrictModel):
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     repository: str = Field(
@@ -51,11 +51,11 @@ class _Params(StrictModel):
     private: bool = Field(True, description="Without it anybody can read a repository that is made.")
 
 
-class PushParams(_Params):
+class PushParams(PushIn):
     export: str = Field(examples=["12"], description="The export's id.")
 
 
-class PushTasksParams(_Params):
+class PushTasksParams(PushIn):
     filter: dict[str, Any] = Field({}, description="Which of the admitted scenarios.")
     image: str = Field(IMAGE, max_length=255, description="The image that the machines of bundles begin from.")
 
@@ -69,7 +69,7 @@ class PushContent(NamedTuple):
     facts: Json
 
 
-P = TypeVar("P", bound=_Params)
+P = TypeVar("P", bound=PushIn)
 
 
 class _PushStage(StageOf[P]):
@@ -84,7 +84,7 @@ class _PushStage(StageOf[P]):
         yield PlannedItem(key=self._params.repository[:200])
 
     def work(self, context: WorkContext, item: Item) -> Write:
-        from curation.exports.hub.client import PushFailed, Repository, push
+        from curation.exports.hub.client import PushFailed, push
 
         # The settings of today: an admin may have forbidden the push since the launch.
         project = Project.objects.get(pk=context.run.project_id)
@@ -99,8 +99,10 @@ class _PushStage(StageOf[P]):
                 sent = {**context.run.result, SENT: sorted(content.files)}
                 Run.objects.filter(pk=context.run.pk).update(result=sent)
                 commit = push(
-                    repository=Repository(hub.endpoint, self._params.repository, self._params.private),
+                    self._params.repository,
+                    endpoint=hub.endpoint,
                     token=read_token(hub.token),
+                    private=self._params.private,
                     files=content.files,
                     earlier=_pushed_before(project, self._params.repository),
                     message=content.message,
