@@ -13,7 +13,6 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from math import log2
 from typing import NamedTuple
 
@@ -48,30 +47,23 @@ class Signature(NamedTuple):
     near: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRow:
-    """The texts of a row. `setting` is its system prompt and its tools, `shown` the messages of users and tools,
-    `steps` the agent's earlier messages that are not trained. `history` is all text before the trained part, in its
-    order."""
+def signature(
+    *, history: str, learned: Sequence[str], steps: Sequence[str] = (), shown: Sequence[str] = (), setting: str = ""
+) -> Signature:
+    """Return the signature of a row. Case and white space do not count.
 
-    history: str
-    learned: Sequence[str]
-    steps: Sequence[str] = ()
-    shown: Sequence[str] = ()
-    setting: str = ""
-
-
-def signature(row: SignedRow) -> Signature:
-    """Return the signature of a row. Case and white space do not count."""
-    whole = hashlib.blake2b(" ".join(row.history.casefold().split()).encode("utf-8", "surrogatepass"), digest_size=8)
-    whole.update("\0".join(["", *_words(row.learned)]).encode("utf-8", "surrogatepass"))
-    learned, steps = (_shingles([without_ids(text) for text in texts]) for texts in (row.learned, row.steps))
-    parts = (_with_prompt(learned, row), steps)
+    `setting` is the row's system prompt and its tools, `shown` the messages of users and tools, `steps` the agent's
+    earlier messages that are not trained. `history` is all text before the trained part, in its order.
+    """
+    whole = hashlib.blake2b(" ".join(history.casefold().split()).encode("utf-8", "surrogatepass"), digest_size=8)
+    whole.update("\0".join(["", *_words(learned)]).encode("utf-8", "surrogatepass"))
+    of_learned, of_steps = (_shingles([without_ids(text) for text in texts]) for texts in (learned, steps))
+    parts = (_with_prompt(of_learned, shown, setting), of_steps)
     near = b"".join(minima_of(part)[: count * MINIMUM_BYTES] for part, count in zip(parts, PARTS, strict=True))
     return Signature(whole.digest(), near)
 
 
-def _with_prompt(shingles: Set[str], row: SignedRow) -> set[str]:
+def _with_prompt(shingles: Set[str], shown: Sequence[str], setting: str) -> set[str]:
     """Return each shingle with a digest of one share of the prompt's words, so that each word that differs changes the
     shingles of its share.
 
@@ -79,11 +71,10 @@ def _with_prompt(shingles: Set[str], row: SignedRow) -> set[str]:
     it in its own way, so that texts of nearly the same length have most shingles in common.
     """
     # Under another system prompt, or with other tools, everything else is another thing.
-    setting = _hash(" ".join(_words([normalised(row.setting, volatile=())])))
-    opening, others = row.shown[:1], row.shown[1:]
+    around = _hash(" ".join(_words([normalised(setting, volatile=())])))
     # Numbers of a task tell, those that a terminal shows do not.
-    shown = [*map(without_ids, opening), *(normalised(text, volatile=()) for text in others)]
-    hashes = [_hash(word) for word in _words(shown)]
+    prompt = [*map(without_ids, shown[:1]), *(normalised(text, volatile=()) for text in shown[1:])]
+    hashes = [_hash(word) for word in _words(prompt)]
     count = len(shingles)
     length = log2(max(count * min(count / STRICT_BELOW, 1), 1))
     sums = {power: _sums(hashes, 1 << power) for power in (int(length), int(length) + 1)}
@@ -91,7 +82,7 @@ def _with_prompt(shingles: Set[str], row: SignedRow) -> set[str]:
     for shingle in shingles:
         number = _hash(shingle)
         share = sums[int(length + (number >> 16) / 0x10000)]
-        found.add(f"{setting} {share[number % len(share)]} {shingle}")
+        found.add(f"{around} {share[number % len(share)]} {shingle}")
     return found
 
 
@@ -221,13 +212,11 @@ def _turn_signature(texts: DuelTexts, chosen: str, *, is_clean: bool) -> Signatu
     learned = {*(number for number, message in enumerate(messages) if message.get("train")), len(messages)}
     rest = [(roles[number], text) for number, text in enumerate(contents) if number not in learned]
     return signature(
-        SignedRow(
-            history="\n".join([texts.tools, *(text for _, text in rest)]),
-            learned=[contents[number] for number in sorted(learned)],
-            steps=[text for role, text in rest if role == "assistant"],
-            shown=[text for role, text in rest if role not in ("assistant", *_SYSTEM)],
-            setting="\n".join([texts.tools, *(text for role, text in rest if role in _SYSTEM)]),
-        )
+        history="\n".join([texts.tools, *(text for _, text in rest)]),
+        learned=[contents[number] for number in sorted(learned)],
+        steps=[text for role, text in rest if role == "assistant"],
+        shown=[text for role, text in rest if role not in ("assistant", *_SYSTEM)],
+        setting="\n".join([texts.tools, *(text for role, text in rest if role in _SYSTEM)]),
     )
 
 
@@ -244,11 +233,9 @@ def _session_signature(recorded: RecordedTexts, *, is_clean: bool) -> Signature:
     texts = list(zip(roles, contents if is_clean else _masked(contents), strict=True))
     shown = [text for role, text in texts if role not in ("learned", "assistant", *_SYSTEM)]
     return signature(
-        SignedRow(
-            history=_DIGITS.sub("0", "\n".join(text for role, text in texts if role != "learned")),
-            learned=[text for role, text in texts if role == "learned"],
-            steps=[text for role, text in texts if role == "assistant"],
-            shown=shown,
-            setting="\n".join([*texts_of(recorded.tools), *(text for role, text in texts if role in _SYSTEM)]),
-        )
+        history=_DIGITS.sub("0", "\n".join(text for role, text in texts if role != "learned")),
+        learned=[text for role, text in texts if role == "learned"],
+        steps=[text for role, text in texts if role == "assistant"],
+        shown=shown,
+        setting="\n".join([*texts_of(recorded.tools), *(text for role, text in texts if role in _SYSTEM)]),
     )

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from curation.exports.hygiene.signatures import PARTS, Signature, SignedRow, signature
+from curation.exports.hygiene.signatures import PARTS, Signature, signature
 from judging.near_duplicates import Groups, bands_of, group_exact, group_near
 
 WORDS = [f"{first}{second}" for first in "bdfgklmnprst" for second in ("ala", "eno", "iro", "ulu", "ost", "ink", "arm")]
@@ -24,7 +24,7 @@ def changed(words: list[str], places: int, seed: int = 0) -> list[str]:
 
 
 def signed(words: list[str], history: str = "") -> Signature:
-    return signature(SignedRow(history=history, learned=[" ".join(words)]))
+    return signature(history=history, learned=[" ".join(words)])
 
 
 def grouped(signatures: list[Signature], threshold: float = 0.85) -> list[list[int]]:
@@ -43,7 +43,7 @@ def grouped(signatures: list[Signature], threshold: float = 0.85) -> list[list[i
 
 def test_case_and_white_space_do_not_count() -> None:
     words = text(1)
-    assert signed(words) == signature(SignedRow(history=" \n", learned=["  ".join(words).upper()]))
+    assert signed(words) == signature(history=" \n", learned=["  ".join(words).upper()])
 
 
 def test_a_short_text_is_only_compared_as_a_whole_with_all_of_its_prompt() -> None:
@@ -74,13 +74,11 @@ def test_a_word_more_or_less_in_the_prompt_of_a_long_answer_hides_no_duplicate()
 
 def row(learned: list[str], *, steps: str = "", shown: str = "", setting: str = "") -> Signature:
     return signature(
-        SignedRow(
-            history="\n".join([setting, shown, steps]),
-            learned=[" ".join(learned)],
-            steps=[steps],
-            shown=[shown],
-            setting=setting,
-        )
+        history="\n".join([setting, shown, steps]),
+        learned=[" ".join(learned)],
+        steps=[steps],
+        shown=[shown],
+        setting=setting,
     )
 
 
