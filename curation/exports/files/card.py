@@ -192,7 +192,7 @@ def _histogram(counts: ExportCounts) -> str:
 
 def _terminals(project: Project, counts: ExportCounts) -> list[str]:
     """Return the section about trajectories, or nothing without them."""
-    balance = counts.endings.balance()
+    balance = counts.balance()
     if balance is None:
         return []
     rows = [f"| {name} | {percent(share, 1)} |" for name, share in ending_shares(balance.as_json())]

@@ -29,31 +29,6 @@ UNAPPROVED = frozenset({SkipReason.REJECTED, SkipReason.NOT_APPROVED})
 TOKEN_EDGES = (512, 1_024, 2_048, 4_096, 8_192, 16_384, 32_768)
 
 
-@dataclass(slots=True)
-class EndingCounts:
-    """How the exported trajectories end. Each is counted once, for any number of rows. A model that sees one ending too
-    often learns to end that way without looking."""
-
-    terminals: Counter[str] = field(default_factory=Counter)
-    tasks: Counter[str] = field(default_factory=Counter)
-
-    def add(self, terminal: str, task: str) -> None:
-        self.terminals[terminal] += 1
-        self.tasks[task] += 1
-
-    def balance(self) -> BalanceOut | None:
-        total = self.terminals.total()
-        if not total:
-            return None
-        return BalanceOut.of(
-            kept=total,
-            exit=self.terminals[Terminal.EXIT],
-            panic=self.terminals[Terminal.PANIC],
-            empty_queue=self.tasks[EMPTY_QUEUE],
-            blocked=self.tasks[BLOCKED],
-        )
-
-
 def ending_shares(balance: Mapping[str, object]) -> list[tuple[str, float]]:
     names = {"exit": "exit", "panic": "panic", "empty_queue": EMPTY_QUEUE, "blocked": BLOCKED}
     return [(name, float(str(balance[key]))) for key, name in names.items()]
@@ -88,7 +63,8 @@ class ExportCounts:
     trajectories: int = 0
     pairs: int = 0
     scan: Counter[tuple[str, str]] = field(default_factory=Counter)
-    endings: EndingCounts = field(default_factory=EndingCounts)
+    terminals: Counter[str] = field(default_factory=Counter)
+    tasks: Counter[str] = field(default_factory=Counter)
     plan: Mapping[str, object] = field(default_factory=dict)
     reviewers: Counter[str] = field(default_factory=Counter)
     avoided: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -160,17 +136,32 @@ class ExportCounts:
         if filtered.rollout is not None:
             self.rewards[filtered.rollout.conversation].add(filtered.rollout.known_reward)
         if filtered.rollout is not None and filtered.rollout.terminal:
-            self.endings.add(filtered.rollout.terminal, filtered.rollout.task)
+            self.terminals[filtered.rollout.terminal] += 1
+            self.tasks[filtered.rollout.task] += 1
         self.revisions += sample.revision_id is not None
         if sample.score is None:
             self.unscored += 1
         else:
             self.histogram[min(int(sample.score * BINS / 100), BINS - 1)] += 1
 
+    def balance(self) -> BalanceOut | None:
+        """Return how the exported trajectories end, each counted once, for any number of rows. A model that sees one
+        ending too often learns to end that way without looking."""
+        total = self.terminals.total()
+        if not total:
+            return None
+        return BalanceOut.of(
+            kept=total,
+            exit=self.terminals[Terminal.EXIT],
+            panic=self.terminals[Terminal.PANIC],
+            empty_queue=self.tasks[EMPTY_QUEUE],
+            blocked=self.tasks[BLOCKED],
+        )
+
     def as_json(self, recipe: Recipe, band: Balance) -> dict[str, object]:
         """Return the counts as exports store them. `warnings` name large removals, missing rows and shares outside
         `band`."""
-        balance = self.endings.balance()
+        balance = self.balance()
         return {
             "samples": self.samples,
             "exported": self.exported,

@@ -1,6 +1,7 @@
 """Terminal balance: on preview, page, card, manifest and by the API, with a warning outside the project's band."""
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import orjson
@@ -8,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from curation.exports.files.counts import EndingCounts
+from curation.exports.files.counts import ExportCounts
 from curation.projects.models import Project, Role
 from curation.projects.settings.document import Balance, ProjectSettings
 from curation.trajectories.models import Outcome
@@ -91,10 +92,7 @@ def test_an_export_without_trajectories_has_no_balance() -> None:
     ("panics", "exits", "words"), [(0, 100, "fewer"), (4, 96, "fewer"), (5, 95, None), (50, 50, None), (51, 49, "more")]
 )
 def test_the_band_includes_its_limits(panics: int, exits: int, words: str | None) -> None:
-    endings = EndingCounts()
-    for terminal in ["panic"] * panics + ["exit"] * exits:
-        endings.add(terminal, "cleanup")
-    balance = endings.balance()
+    balance = ExportCounts(terminals=Counter(panic=panics, exit=exits)).balance()
     assert balance is not None
     warnings = balance.warnings(Balance())
     assert len(warnings) == (words is not None)
