@@ -71,6 +71,10 @@ class Attempts:
     solved: int
     attempts: int
 
+    @property
+    def rate(self) -> float:
+        return self.solved / self.attempts
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:

@@ -8,11 +8,10 @@ from curation.exports.rows.skip_reasons import SkipReason
 
 
 def _rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
-    source, messages, _ = example.conversation
     if example.document is None:
         yield SkipReason.NO_SESSION
     else:
-        yield DataRow(source, example.document, messages, [[]])
+        yield DataRow(example.source, example.document, example.messages, [[]])
 
 
 ATIF = Format(

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import orjson
-
 from curation.exports.formats.row import (
     EXAMPLE_MODEL,
     MARKED_MESSAGE,
@@ -15,21 +13,14 @@ from curation.exports.formats.row import (
     Trainer,
     TrainingExample,
     files_of,
-    marked,
+    marked_rows,
     one_message_pairs,
     preference_row,
     sequence_length,
-    with_tools,
     yaml,
 )
 from curation.exports.rows.messages import ExportedMessage
 from curation.exports.rows.skip_reasons import SkipReason
-
-
-def _chat_rows(example: TrainingExample) -> Iterator[DataRow]:
-    source, messages, _ = example.conversation
-    tools = orjson.dumps(example.tools).decode() if example.tools else None
-    yield DataRow(source, with_tools({"messages": marked(example)}, tools), messages, [[]])
 
 
 def _dpo_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
@@ -54,7 +45,7 @@ CHAT = Format(
     about='`{"messages": […], "tools"? (JSON text)}`, each message with its `train` flag',
     trained="messages with `train: true`, the approved ones",
     pairs=False,
-    rows=_chat_rows,
+    rows=marked_rows,
     columns={"messages": [MARKED_MESSAGE], "tools": "string"},
     plain_columns={"messages": [{"role": "string", "content": "string", "train": "bool"}]},
 )

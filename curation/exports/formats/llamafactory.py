@@ -46,9 +46,7 @@ def _sft_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
         system, turns = found
         content = _content([*turns, _turn(answer)], system, example)
         images = images_of(prompt)
-        row = DataRow(
-            example.conversation.source, content, prompt, [[answer]], turn=turn_of(example, index), images=images
-        )
+        row = DataRow(example.source, content, prompt, [[answer]], turn=turn_of(example, index), images=images)
         yield SkipReason.NO_IMAGES if images and _names_image([*prompt, answer]) else row
 
 

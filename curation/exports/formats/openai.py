@@ -40,7 +40,7 @@ def _image(address: str) -> dict[str, Any]:
 
 
 def _sft_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
-    source, messages, approved = example.conversation
+    messages, approved = example.messages, example.approved
     if reason := call_order_reason(messages) or (None if are_asked(messages) else SkipReason.NO_IMAGES):
         yield reason
         return
@@ -49,7 +49,7 @@ def _sft_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
         for index, message in enumerate(messages)
     ]
     content = with_tools({"messages": weighted}, example.tools)
-    yield DataRow(source, content, messages, [[]], images=images_of(messages))
+    yield DataRow(example.source, content, messages, [[]], images=images_of(messages))
 
 
 def _preference_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:

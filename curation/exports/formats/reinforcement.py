@@ -15,11 +15,11 @@ def _rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     if example.solved is None:
         yield SkipReason.NO_SOLVE_RATE
         return
-    prompt = example.conversation.messages[: example.conversation.approved[0]]
-    info = {"scenario": example.scenario, "solve_rate": example.solved.rate, "rollouts": example.solved.rollouts}
+    prompt = example.messages[: example.approved[0]]
+    info = {"scenario": example.scenario, "solve_rate": example.solved.rate, "rollouts": example.solved.attempts}
     content = {"prompt": with_objects(prompt), "answer": "", "task": example.group, "info": info}
     row = with_tools(content, example.tools)
-    yield DataRow(example.conversation.source, row, prompt, [[]], rejected=example.rejected)
+    yield DataRow(example.source, row, prompt, [[]], rejected=example.rejected)
 
 
 def _verl_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
@@ -81,8 +81,7 @@ def _rollout_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     if example.reward is None:
         yield SkipReason.NO_REWARD
         return
-    source, messages, approved = example.conversation
-    first = approved[0]
+    messages, first = example.messages, example.approved[0]
     prompt, completion = messages[:first], messages[first:]
     content: dict[str, object] = {
         "prompt": with_objects(prompt),
@@ -93,7 +92,7 @@ def _rollout_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     if example.tokens:
         said = (index for index in range(first, len(messages)) if messages[index]["role"] == "assistant")
         content["tokens"] = [example.tokens.get(index) for index in said]
-    yield DataRow(source, with_tools(content, example.tools), prompt, [completion], rejected=example.rejected)
+    yield DataRow(example.source, with_tools(content, example.tools), prompt, [completion], rejected=example.rejected)
 
 
 _ROLLOUT_COLUMNS: Columns = {"reward": "float64", "group": "string", "tokens": ["json"]}

@@ -11,6 +11,7 @@ from curation.exports.rows.images import images_of
 from curation.exports.rows.messages import ExportedMessage, Tool
 from curation.exports.rows.skip_reasons import SkipReason
 from curation.llm.client.tokens import Tokens
+from judging.statistics.rates import Attempts
 
 Source = Literal["duels", "revisions", "scenarios", "decisions"]
 # A column's type: a scalar, `json` for any value, `image` for the name of its file, a list of one type, or an object.
@@ -36,14 +37,6 @@ MARKED_MESSAGE: Column = {
 }
 
 
-class ApprovedConversation(NamedTuple):
-    """A conversation and the indexes of its approved assistant messages: the last one of a turn, all of a session."""
-
-    source: Source
-    messages: Sequence[ExportedMessage]
-    approved: Sequence[int]
-
-
 class Preference(NamedTuple):
     """A prompt with a preferred and a rejected continuation. `pair` is the stored pair of trajectories, or empty;
     `against` the sample whose answer a person rejected, or empty."""
@@ -56,29 +49,22 @@ class Preference(NamedTuple):
     against: str = ""
 
 
-class SolveRate(NamedTuple):
-    """How many of the `rollouts` of a scenario or task solved it."""
-
-    right: int
-    rollouts: int
-
-    @property
-    def rate(self) -> float:
-        return self.right / self.rollouts
-
-
 class TrainingExample(NamedTuple):
-    """The training content of one sample. A reason in `preferences` says why one is missing. `plain` means that no
-    message has more than role and content, and that there are no tools.
+    """The training content of one sample: its messages, and the indexes of the `approved` ones of the assistant, which
+    are the last one of a turn and all of a session. A reason in `preferences` says why one is missing. `plain` means
+    that no message has more than role and content, and that there are no tools.
 
-    Of a rejected sample `conversation` has the answer that a model avoids. `labels` say, by the index of a message, how
-    right its step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured. `document` is
-    the ATIF document of a trajectory, if a format needs it. A session has a `group`, its scenario or task, and a
-    `reward` if one is known. `scenario` is the name of its scenario, and `solved` the difficulty of the group, if a
-    format needs it. `tokens` are those of messages of the agent, by their index, if the rollout kept them.
+    Of a rejected sample the approved message is the answer that a model avoids. `labels` say, by the index of a
+    message, how right its step is, from 0 to 1: 1 if a person called it correct, else the value that a probe measured.
+    `document` is the ATIF document of a trajectory, if a format needs it. A session has a `group`, its scenario or
+    task, and a `reward` if one is known. `scenario` is the name of its scenario, and `solved` the attempts of the
+    group, if a format needs its difficulty. `tokens` are those of messages of the agent, by their index, if the rollout
+    kept them.
     """
 
-    conversation: ApprovedConversation
+    source: Source
+    messages: Sequence[ExportedMessage]
+    approved: Sequence[int]
     preferences: Sequence[Preference | SkipReason]
     tools: Sequence[Tool]
     plain: bool
@@ -88,7 +74,7 @@ class TrainingExample(NamedTuple):
     group: str = ""
     reward: float | None = None
     scenario: str = ""
-    solved: SolveRate | None = None
+    solved: Attempts | None = None
     tokens: Mapping[int, Tokens] = {}
 
 
@@ -168,14 +154,13 @@ class Trainer:
 
 
 def each_approved(example: TrainingExample) -> Iterable[tuple[int, Sequence[ExportedMessage], ExportedMessage]]:
-    messages = example.conversation.messages
-    for index in example.conversation.approved:
-        yield index, messages[:index], messages[index]
+    for index in example.approved:
+        yield index, example.messages[:index], example.messages[index]
 
 
 def turn_of(example: TrainingExample, index: int) -> int | None:
     """Return the index if the conversation has several approved messages, and so several rows."""
-    return index if len(example.conversation.approved) > 1 else None
+    return index if len(example.approved) > 1 else None
 
 
 def one_message_pairs(example: TrainingExample) -> Iterable[Preference | SkipReason]:
@@ -191,10 +176,11 @@ def preference_row(found: Preference, content: Mapping[str, object]) -> DataRow:
     return DataRow(found.source, content, found.prompt, sides, found.pair, against=found.against, images=images)
 
 
-def marked(example: TrainingExample) -> list[dict[str, object]]:
-    """Return the messages with `train`, which is true for the approved ones alone."""
-    _, messages, approved = example.conversation
-    return [{**message, "train": index in approved} for index, message in enumerate(messages)]
+def marked_rows(example: TrainingExample) -> Iterable[DataRow]:
+    """Yield one row of all messages with `train`, which is true for the approved ones alone, and tools as JSON text."""
+    marked = [{**message, "train": index in example.approved} for index, message in enumerate(example.messages)]
+    tools = orjson.dumps(example.tools).decode() if example.tools else None
+    yield DataRow(example.source, with_tools({"messages": marked}, tools), example.messages, [[]])
 
 
 def with_tools(content: Mapping[str, object], tools: object) -> Mapping[str, object]:

@@ -40,9 +40,11 @@ _PLAIN: Column = [PLAIN_MESSAGE]
 
 
 def _messages_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
-    source, messages, _ = example.conversation
+    messages = example.messages
     content: dict[str, object] = {"messages": _written(messages)}
-    yield _placed(DataRow(source, with_tools(content, example.tools), messages, [[]], images=images_of(messages)))
+    yield _placed(
+        DataRow(example.source, with_tools(content, example.tools), messages, [[]], images=images_of(messages))
+    )
 
 
 def _completion_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
@@ -50,9 +52,7 @@ def _completion_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]
         content = {"prompt": _written(prompt), "completion": with_objects([answer])}
         row = with_tools(content, example.tools)
         turn = turn_of(example, index)
-        yield _placed(
-            DataRow(example.conversation.source, row, prompt, [[answer]], turn=turn, images=images_of(prompt))
-        )
+        yield _placed(DataRow(example.source, row, prompt, [[answer]], turn=turn, images=images_of(prompt)))
 
 
 def _written(messages: Sequence[ExportedMessage]) -> Sequence[Mapping[str, Any]]:
@@ -84,7 +84,7 @@ def _kto_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     """Labels are unpaired: a rejected sample has rows of its own, and an approved one needs no other answer."""
     label = not example.rejected
     for index, prompt, answer in each_approved(example):
-        yield _kto_row(example, example.conversation.source, prompt, answer, label, turn=turn_of(example, index))
+        yield _kto_row(example, example.source, prompt, answer, label, turn=turn_of(example, index))
     for found in one_message_pairs(example):
         if isinstance(found, SkipReason):
             if found not in _UNPAIRED:
@@ -110,7 +110,7 @@ def _kto_row(
 
 def _stepwise_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
     """A completion is everything from the last labelled step to this one: the label is on its end."""
-    source, messages, _ = example.conversation
+    messages = example.messages
     labels = {index: label for index, label in sorted(example.labels.items()) if index < len(messages)}
     if not labels:
         yield SkipReason.NO_STEP_LABELS
@@ -126,7 +126,7 @@ def _stepwise_rows(example: TrainingExample) -> Iterator[DataRow | SkipReason]:
         "labels": [value >= RIGHT for value in labels.values()],
         "values": list(labels.values()),
     }
-    yield DataRow(source, content, messages[:first], [messages[first:start]])
+    yield DataRow(example.source, content, messages[:first], [messages[first:start]])
 
 
 SFT_MESSAGES = Format(

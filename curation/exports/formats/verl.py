@@ -1,31 +1,20 @@
 """verl's multi-turn SFT rows, as Parquet, which is all that it reads."""
 
-from collections.abc import Iterator, Sequence
-
-import orjson
+from collections.abc import Sequence
 
 from curation.exports.formats.row import (
     EXAMPLE_MODEL,
     MARKED_MESSAGE,
     SCRIPTS,
     DataFile,
-    DataRow,
     Format,
     Trainer,
-    TrainingExample,
     files_of,
-    marked,
+    marked_rows,
     sequence_length,
-    with_tools,
 )
 
 _SCRIPT, _DATASET = "verl-sft.sh", "verl_dataset.py"
-
-
-def _rows(example: TrainingExample) -> Iterator[DataRow]:
-    source, messages, _ = example.conversation
-    tools = orjson.dumps(example.tools).decode() if example.tools else None
-    yield DataRow(source, with_tools({"messages": marked(example)}, tools), messages, [[]])
 
 
 SFT = Format(
@@ -34,7 +23,7 @@ SFT = Format(
     trained="assistant messages with `train: true`, the approved ones, through `verl_dataset.py`. verl's own reader"
     " learns from every assistant message",
     pairs=False,
-    rows=_rows,
+    rows=marked_rows,
     columns={"messages": [MARKED_MESSAGE], "tools": "string"},
     parquet=True,
 )

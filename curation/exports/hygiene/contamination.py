@@ -179,7 +179,7 @@ class HeldOutSets:
 def _conversations(example: TrainingExample, task_id: str) -> TrainingRow:
     """Return a sample's conversation, and the rejected side of each pair."""
     rejected = [found for found in example.preferences if isinstance(found, Preference)]
-    sides = [example.conversation.messages, *([*pair.prompt, *pair.rejected] for pair in rejected)]
+    sides = [example.messages, *([*pair.prompt, *pair.rejected] for pair in rejected)]
     origins = named_origins({"instance_id": task_id})
     return TrainingRow([read_messages(side) for side in sides], task_id, origins)
 

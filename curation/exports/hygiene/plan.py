@@ -286,11 +286,7 @@ def export_tasks(export: Export) -> EmbeddedTasks:
     recipe = Recipe.model_validate(export.recipe)
     export_filter = ExportFilter(export.project, recipe, export)
     filtered = (one for chunk in frozen_chunks(export) for one in export_filter.apply(export_filter.accepted(chunk)))
-    own = (
-        opening_of(read_messages(one.example.conversation.messages))
-        for one in filtered
-        if one.lines and one.example is not None
-    )
+    own = (opening_of(read_messages(one.example.messages)) for one in filtered if one.lines and one.example is not None)
     sets = find_held_out(export.project, recipe.held_out)
     return EmbeddedTasks.of(own, (row.opening for held_out in sets for row in held_out.rows()))
 

@@ -87,7 +87,7 @@ class TemplateTrial:
     def _side(self, row: DataRow, side: Sequence[ExportedMessage], example: TrainingExample) -> Failure | None:
         messages = [*row.prompt, *side]
         learned = [index for index in range(len(row.prompt), len(messages)) if messages[index]["role"] == "assistant"]
-        learned = learned if side else list(example.conversation.approved)
+        learned = learned if side else list(example.approved)
         key = (*map(id, messages), -1, *learned)
         if key not in self._known:
             self._known[key] = self._template.try_out(with_objects(messages), example.tools, learned)

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from curation.exports.formats.row import ApprovedConversation, Preference, Source, TrainingExample
+from curation.exports.formats.row import Preference, Source, TrainingExample
 from curation.exports.recipes.recipe import Recipe
 from curation.exports.rows.messages import (
     BadHistory,
     ExportedMessage,
     Tool,
     answer_message,
+    are_plain,
     conversation,
     trained_turns,
 )
@@ -56,34 +57,33 @@ def turn_example(
     tools = cast(list[Tool], read_column(texts.tools)) if texts.tools != "[]" else []
     answers = _Answers(texts, tools, keep)
     chosen = answers.message(outcome.chosen_text)
-    messages = [*history.messages, chosen]
+    messages = [*history, chosen]
     others: list[Preference | SkipReason] = []
     if pairs and not rejected:
         others = [
             found
             if isinstance(found, SkipReason)
             else pair_reason(outcome.chosen_text, found[1])
-            or Preference(found[0], history.messages, [chosen], [answers.message(found[1])])
+            or Preference(found[0], history, [chosen], [answers.message(found[1])])
             for found in _rejected(outcome, recipe.sources, alone=not rivals)
         ]
         others += [
             pair_reason(outcome.chosen_text, rival.text)
-            or Preference("decisions", history.messages, [chosen], [rival.message], against=str(rival.sample_id))
+            or Preference("decisions", history, [chosen], [rival.message], against=str(rival.sample_id))
             for rival in rivals
         ]
     sides = [chosen, *(other.rejected[0] for other in others if isinstance(other, Preference))]
-    plain = history.plain and not tools and max(map(len, sides)) == 2
+    plain = not tools and are_plain(history) and are_plain(sides)
     if not plain:
         add_call_ids(cast(list[dict[str, Any]], messages))
         for other in others:
             if isinstance(other, Preference):
-                add_call_ids(cast(list[dict[str, Any]], [*history.messages, *other.rejected]))
+                add_call_ids(cast(list[dict[str, Any]], [*history, *other.rejected]))
     if rejected:
-        approved = ApprovedConversation("decisions", messages, [len(messages) - 1])
-        return TrainingExample(approved, (), tools, plain, rejected=True)
-    marked = () if history.messages is texts.history else trained_turns(texts.history)
+        return TrainingExample("decisions", messages, [len(messages) - 1], (), tools, plain, rejected=True)
+    marked = () if history is texts.history else trained_turns(texts.history)
     learned = (*marked, len(messages) - 1)
-    return TrainingExample(ApprovedConversation("duels", messages, learned), others, tools, plain)
+    return TrainingExample("duels", messages, learned, others, tools, plain)
 
 
 def session_example(
@@ -105,10 +105,10 @@ def session_example(
     tools = cast(list[Tool], session.recorded.tools)
     messages = session.messages[: approved[-1] + 1]
     sides = [session, *(rival.side for rival in rivals if isinstance(rival.side, SessionTexts))]
-    plain = not tools and all(side.plain for side in sides)
+    plain = not tools and all(are_plain(side.messages) for side in sides)
     source: Source = "decisions" if rejected else "scenarios"
-    conversation, labels = ApprovedConversation(source, messages, approved), session.labels(values)
-    return TrainingExample(conversation, pairs, tools, plain, rejected, labels, tokens=session.tokens())
+    labels, tokens = session.labels(values), session.tokens()
+    return TrainingExample(source, messages, approved, pairs, tools, plain, rejected, labels, tokens=tokens)
 
 
 def _rejected(

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from curation.duels.models import Exclusion
 from curation.exports.formats import FORMATS
-from curation.exports.formats.row import Columns, DataRow, Format, SolveRate, TrainingExample
-from curation.exports.models import Export
+from curation.exports.formats.row import Columns, DataRow, Format, TrainingExample
+from curation.exports.models import Export, FrozenPair
 from curation.exports.recipes.recipe import GroupKey, Level, Recipe, split_of
 from curation.exports.rows.chat_template import TemplateTrial
 from curation.exports.rows.examples import NO_VALUES, RejectedAnswer, rejected_answer, session_example, turn_example
@@ -25,7 +25,6 @@ from curation.exports.rows.metadata import METADATA, Given, LabelColumns, metada
 from curation.exports.rows.queries import (
     DuelTexts,
     ExportedRollout,
-    PairKey,
     approved_sessions,
     read_duel_texts,
     read_rollouts,
@@ -49,6 +48,7 @@ from curation.web.ids import IdList
 from judging.chat_template.template import Failure
 from judging.messages import estimated_tokens
 from judging.scan.scan import rule_set_version
+from judging.statistics.rates import Attempts
 
 _TRAJECTORY = SampleKind.TRAJECTORY.value
 _LINE = orjson.OPT_APPEND_NEWLINE
@@ -121,12 +121,13 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class FilteredSample:
-    """The lines of one sample, and by reason the formats that lack one. `texts` are those of its
-    duel, or `rollout` is its trajectory, if they were read,
-    `approval` the decision its rows were compared with, `reviewers` the people behind it (none under a guarantee),
-    `deciders` everybody's decisions if several people had to decide, `example` the content of its lines. `tried` has
-    the format of each row that a chat template was tried on, and its failure; `scan` counts findings by rule and
-    action. `repeated` are the lines that a duplicate would have: its preferences count, though they are not exported.
+    """The lines of one sample, and by reason the formats that lack one. `texts` are those of its duel, or `rollout`
+    is its trajectory, if they were read, `approval` the decision its rows were compared with, `reviewers` the
+    people behind it (none under a guarantee), `deciders` everybody's decisions if several people had to decide,
+    `example` the content of its lines, `split` their split, and `metadata` the columns that all of them have
+    besides. `tried` has the format of each row that a chat template was tried on, and its failure; `scan` counts
+    findings by rule and action. `repeated` are the lines that a duplicate would have: its preferences count, though
+    they are not exported.
     """
 
     sample: FrozenSample
@@ -139,6 +140,8 @@ class FilteredSample:
     deciders: Sequence[Decider] = ()
     reviewers: Sequence[str] = ()
     example: TrainingExample | None = None
+    split: str = ""
+    metadata: Mapping[str, object] = field(default_factory=dict)
     tried: list[tuple[str, Failure | None]] = field(default_factory=list)
     scan: dict[tuple[str, str], int] = field(default_factory=dict)
 
@@ -147,13 +150,6 @@ class FilteredSample:
         formats = self.skipped.setdefault(reason, [])
         if name not in formats:
             formats.append(name)
-
-
-class _Target(NamedTuple):
-    """The split of a sample's rows, and the metadata that they carry."""
-
-    split: str
-    metadata: dict[str, object]
 
 
 class ExportFilter:
@@ -329,26 +325,25 @@ class ExportFilter:
         self._add_rows(filtered, data, example, data.reviewed.reviewers(sample.sample_id), rollout.conversation)
         return None
 
-    def _solved(self, data: "_ChunkData", rollout: ExportedRollout) -> SolveRate | None:
+    def _solved(self, data: "_ChunkData", rollout: ExportedRollout) -> Attempts | None:
         """Return the difficulty of the rollout's group, if its rewards differ and the recipe takes it."""
         found = data.solved.get(rollout.conversation)
         low, high = self._recipe.solve_rate
-        return found if found and 0 < found.right < found.rollouts and low <= found.rate <= high else None
+        return found if found and 0 < found.solved < found.attempts and low <= found.rate <= high else None
 
-    def _target(
-        self, filtered: FilteredSample, data: "_ChunkData", reviewers: Sequence[str], conversation: str
-    ) -> _Target:
-        recipe, split, sample = self._recipe, self._only_split, filtered.sample
-        if not split:
-            group = GroupKey(sample.repo, sample.instance_id, conversation)
-            split = split_of(group.at(self._level), seed=recipe.seed, shares=recipe.splits)
+    def _split(self, sample: FrozenSample, conversation: str) -> str:
+        group = GroupKey(sample.repo, sample.instance_id, conversation)
+        return split_of(group.at(self._level), seed=self._recipe.seed, shares=self._recipe.splits)
+
+    def _metadata(self, filtered: FilteredSample, data: "_ChunkData") -> Mapping[str, object]:
         if self._labels is None:
-            return _Target(split, {})
+            return {}
+        sample, reviewers = filtered.sample, filtered.reviewers
         labels = self._labels.values(sample.sample_id, data.labels, reviewers[-1:])
         kept = data.axes.get(sample.sample_id, {})
         guarantee = None if filtered.approval is None else filtered.approval.guarantee_id
         metadata = metadata_of(sample, reviewers, filtered.rollout, kept, guarantee) | labels
-        return _Target(split, data.redaction(filtered).metadata(metadata))
+        return data.redaction(filtered).metadata(metadata)
 
     def _add_rows(
         self,
@@ -358,9 +353,10 @@ class ExportFilter:
         reviewers: Sequence[str],
         group: str,
     ) -> None:
-        target = self._target(filtered, data, reviewers, group)
         filtered.example, filtered.reviewers = example, reviewers
-        has_images = not example.plain and bool(images_of(example.conversation.messages))
+        filtered.split = self._only_split or self._split(filtered.sample, group)
+        filtered.metadata = self._metadata(filtered, data)
+        has_images = not example.plain and bool(images_of(example.messages))
         for form in self._formats:
             if has_images and not form.images and not form.documents:
                 filtered.skip(SkipReason.NO_IMAGES, form.name)
@@ -369,12 +365,12 @@ class ExportFilter:
                 filtered.skip(SkipReason.REJECTED, form.name)
                 continue
             for row in form.rows(example):
-                reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example, target)
+                reason = row if isinstance(row, SkipReason) else self._add_row(filtered, form, row, example)
                 if reason is not None:
                     filtered.skip(reason, form.name)
 
     def _add_row(
-        self, filtered: FilteredSample, form: Format, row: DataRow, example: TrainingExample, target: _Target
+        self, filtered: FilteredSample, form: Format, row: DataRow, example: TrainingExample
     ) -> SkipReason | None:
         characters = length(row.prompt) + max(map(length, row.sides))
         if example.tools:
@@ -387,7 +383,7 @@ class ExportFilter:
                 filtered.tried.append((form.name, failure))
                 if failure is not None and self._recipe.template_failures == "leave_out":
                     return SkipReason(failure.fault)
-        content = self._content(form, row, target)
+        content = self._content(form, row, filtered.metadata)
         if content is None:
             return SkipReason.NO_IMAGES
         try:
@@ -397,12 +393,12 @@ class ExportFilter:
         identity = (row.source, row.pair, row.turn, row.rejected, row.against)
         claim = claim_of(form, row, example.tools, example.group)
         images = row.images if form.images == "files" and "images" in content else None
-        filtered.lines.append(Line(form.name, target.split, example.plain, *identity, tokens, data, claim, images))
+        filtered.lines.append(Line(form.name, filtered.split, example.plain, *identity, tokens, data, claim, images))
         return None
 
-    def _content(self, form: Format, row: DataRow, target: _Target) -> Mapping[str, object] | None:
+    def _content(self, form: Format, row: DataRow, metadata: Mapping[str, object]) -> Mapping[str, object] | None:
         """Return the row with its metadata and its images, or None if one of them has no content."""
-        content = {**row.content, **target.metadata} if target.metadata and form.columns else row.content
+        content = {**row.content, **metadata} if metadata and form.columns else row.content
         if row.images and form.images == "inline":
             return self._images.inlined(row.images, content)
         if form.images == "files" and (row.images or form.name in self._with_images):
@@ -441,14 +437,14 @@ class _ChunkData:
         documents = any(FORMATS[name].documents for name in recipe.formats)
         self.rollouts = read_rollouts(trajectories, metadata=recipe.metadata or documents)
         self._sessions = approved_sessions(trajectories) if trajectories else {}
-        pairs: list[PairKey] = []
+        pairs: list[FrozenPair] = []
         if trajectories and recipe.wants_pairs():
             pairs = current_pairs(trajectories) if export is None else frozen_pairs(export, trajectories)
         self.rivals = Rivals(pairs, reasoning=recipe.reasoning == "keep")
         self.values: Mapping[int, Mapping[int, float]] = {}
         if recipe.step_labels == "values":
             self.values = step_rates(trajectories, before=timezone.now() if export is None else export.created_at)
-        self.solved: Mapping[str, SolveRate] = {}
+        self.solved: Mapping[str, Attempts] = {}
         if trajectories and any(FORMATS[name].of_groups for name in recipe.formats):
             until = timezone.now() if export is None else export.created_at
             self.solved = solve_rates(project, trajectories, before=until)

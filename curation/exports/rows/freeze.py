@@ -9,7 +9,6 @@ from django.db.models.functions import Cast
 
 from curation.exports.models import Export, FrozenPair, FrozenRow
 from curation.exports.recipes.recipe import Recipe
-from curation.exports.rows.queries import PairKey
 from curation.exports.rows.skip_reasons import CURRENT_COLUMNS, FROZEN_FIELDS, FrozenSample
 from curation.projects.models import Project
 from curation.review.decisions.outcome import with_approved_revision
@@ -36,7 +35,7 @@ def freeze(*, export: Export) -> int:
     if recipe.wants_pairs():
         samples = FrozenRow.objects.filter(export=export).values("sample_id")
         pairs = Pair.objects.filter(chosen__sample_id__in=samples).order_by()
-        _copy(export, FrozenPair, PairKey._fields, pairs.values_list("chosen__sample_id", "pk"))
+        _copy(export, FrozenPair, ("sample_id", "pair_id"), pairs.values_list("chosen__sample_id", "pk"))
     return FrozenRow.objects.filter(export=export).count()
 
 
@@ -95,10 +94,10 @@ def _frozen_columns(export: Export) -> QuerySet[FrozenRow, tuple[Any, ...]]:
     return rows.values_list(*FROZEN_FIELDS, *current.values())
 
 
-def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[PairKey]:
+def frozen_pairs(export: Export, sample_ids: Sequence[int]) -> list[FrozenPair]:
     """Return the frozen pairs of some samples of an export, by sample and pair."""
-    rows = FrozenPair.objects.filter(export=export, sample_id__in=IdList(sample_ids)).order_by("sample_id", "pair_id")
-    return [PairKey._make(row) for row in rows.values_list(*PairKey._fields)]
+    rows = FrozenPair.objects.filter(export=export, sample_id__in=IdList(sample_ids))
+    return list(rows.order_by("sample_id", "pair_id"))
 
 
 def current_rejected(project: Project, recipe: Recipe) -> QuerySet[Sample]:
@@ -110,7 +109,7 @@ def current_rejected(project: Project, recipe: Recipe) -> QuerySet[Sample]:
     return Sample.objects.filter(pk__in=pairs.values("rejected__sample_id"))
 
 
-def current_pairs(sample_ids: Sequence[int]) -> list[PairKey]:
-    """Return the pairs that the trajectories of some samples win now, for a preview."""
+def current_pairs(sample_ids: Sequence[int]) -> list[FrozenPair]:
+    """Return the pairs that the trajectories of some samples win now as `freeze` would write them, for a preview."""
     rows = Pair.objects.filter(chosen__sample_id__in=IdList(sample_ids)).order_by("chosen__sample_id", "pk")
-    return [PairKey._make(row) for row in rows.values_list("chosen__sample_id", "pk")]
+    return [FrozenPair(sample_id=sample, pair_id=pk) for sample, pk in rows.values_list("chosen__sample_id", "pk")]

@@ -6,7 +6,7 @@ A message has `role` and `content`; an assistant's may have `tool_calls`, with a
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import orjson
 
@@ -33,20 +33,13 @@ class ExportedMessage(TypedDict, total=False):
     images: tuple[str, ...]
 
 
-class ExportedMessages(NamedTuple):
-    """Messages; `plain` if none has more than role and content."""
-
-    messages: list[ExportedMessage]
-    plain: bool
-
-
 class BadHistory(Exception):
     def __init__(self, reason: SkipReason) -> None:
         super().__init__(reason.label)
         self.reason = reason
 
 
-def conversation(history: object, *, reasoning: bool = False, is_written: bool = False) -> ExportedMessages:
+def conversation(history: object, *, reasoning: bool = False, is_written: bool = False) -> list[ExportedMessage]:
     """Return the history of a prompt as the files have it; the calls of one that `is_written` have that form already.
     Raises `BadHistory`.
 
@@ -55,15 +48,15 @@ def conversation(history: object, *, reasoning: bool = False, is_written: bool =
     """
     if not isinstance(history, list):
         raise BadHistory(SkipReason.BAD_MESSAGE)
-    if _is_plain(history):
-        return ExportedMessages(history, True)
+    if _is_final_history(history):
+        return history
     messages = [
         message if is_written and _is_final(message) else _read(message, reasoning, is_written) for message in history
     ]
     if not any(message["content"].strip() for message in messages):
         raise BadHistory(SkipReason.EMPTY_PROMPT)
     add_call_ids(cast(list[dict[str, Any]], messages))
-    return ExportedMessages(messages, max(map(len, messages)) == 2)
+    return messages
 
 
 def trained_turns(history: object) -> list[int]:
@@ -95,9 +88,14 @@ def answer_message(text: str, calls: Sequence[object], reasoning: str) -> Export
     return message
 
 
+def are_plain(messages: Sequence[ExportedMessage]) -> bool:
+    """Return whether no message has more than role and content."""
+    return max(map(len, messages), default=2) == 2
+
+
 def with_objects(messages: Sequence[ExportedMessage]) -> Sequence[Mapping[str, Any]]:
     """Return messages whose tool arguments are objects. Arguments that are no JSON stay text."""
-    if max(map(len, messages), default=2) == 2:
+    if are_plain(messages):
         return messages
     return [
         {**message, "tool_calls": [_with_object(call) for call in message["tool_calls"]]}
@@ -133,7 +131,7 @@ def call_order_reason(messages: Sequence[ExportedMessage]) -> SkipReason | None:
     return None
 
 
-def _is_plain(history: list[object]) -> bool:
+def _is_final_history(history: list[Any]) -> bool:
     """Return whether all messages have their final form already, as nearly all do, and some text. It is one loop
     because it runs for every row."""
     for message in history:

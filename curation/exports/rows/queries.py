@@ -12,7 +12,6 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast
 
 from curation.duels.models import Duel, Opponent
-from curation.exports.formats.row import SolveRate
 from curation.exports.models import SampleSignature
 from curation.review.decisions.state import Sessions
 from curation.samples.texts import AnsweredSide, reference_answer
@@ -21,6 +20,7 @@ from curation.trajectories.recorded import RecordedTexts
 from curation.web.ids import IdList
 from curation.web.text.storable import read_column
 from judging.messages import Message, ToolCall
+from judging.statistics.rates import Attempts
 
 R = TypeVar("R", bound=tuple[object, ...])
 # Texts are long, so only a few are in memory at once.
@@ -203,11 +203,6 @@ def _one_per_id(rows: Iterator[R], ids: Sequence[int]) -> Iterator[R | None]:
             row = next(rows, None)
 
 
-class PairKey(NamedTuple):
-    sample_id: int
-    pair_id: int
-
-
 class RejectedSide(NamedTuple):
     """The rejected trajectory of a pair, by the sample of the chosen one."""
 
@@ -240,7 +235,7 @@ def read_rejected_sides(pair_ids: Sequence[int]) -> Iterator[RejectedSide]:
     return (RejectedSide._make((*row[:-3], _recorded(*row[-3:]))) for row in rows)
 
 
-def solve_rates(project: int, sample_ids: Sequence[int], *, before: datetime) -> dict[str, SolveRate]:
+def solve_rates(project: int, sample_ids: Sequence[int], *, before: datetime) -> dict[str, Attempts]:
     """Return the rates of the groups of some samples, over all rollouts that ended before. Those of an earlier bundle
     of a scenario, and those that the machine ended, say nothing; imported runs count with a reward, solved from 1."""
     own = Trajectory.objects.filter(sample__in=IdList(sample_ids))
@@ -256,9 +251,9 @@ def solve_rates(project: int, sample_ids: Sequence[int], *, before: datetime) ->
         *imported.filter(environment="").order_by().values("scenario_id", "task").annotate(**rewarded),
         *imported.exclude(environment="").order_by().values("scenario_id", "task").annotate(**solved),
     ]
-    found: dict[str, SolveRate] = {}
+    found: dict[str, Attempts] = {}
     for row in rows:
         name = conversation_of(row["scenario_id"], row["task"])
-        earlier = found.get(name, SolveRate(0, 0))
-        found[name] = SolveRate(earlier.right + row["right"], earlier.rollouts + row["played"])
-    return {name: one for name, one in found.items() if one.rollouts}
+        earlier = found.get(name, Attempts(0, 0))
+        found[name] = Attempts(earlier.solved + row["right"], earlier.attempts + row["played"])
+    return {name: one for name, one in found.items() if one.attempts}

@@ -78,8 +78,7 @@ class Redaction:
     def example(self, example: TrainingExample) -> TrainingExample | SkipReason:
         """Return an example masked, or why it may not leave. A preference whose rejected side may not leave is replaced
         by the reason; its other messages are those of the conversation."""
-        conversation = example.conversation
-        said, shown = _by_speaker(conversation.messages)
+        said, shown = _by_speaker(example.messages)
         read: object = [shown, example.tools]
         if example.document is not None:
             # It repeats the conversation, and has more than that.
@@ -88,13 +87,13 @@ class Redaction:
         reason = self.reason(said=texts_of(said), shown=texts_of(read))
         if reason is not None:
             return reason
-        messages, tools = self.masked(conversation.messages), self.masked(example.tools)
+        messages, tools = self.masked(example.messages), self.masked(example.tools)
         document = self.masked(example.document)
-        if (messages, tools, document) != (conversation.messages, example.tools, example.document):
+        if (messages, tools, document) != (example.messages, example.tools, example.document):
             # Tokens repeat what is masked.
             example, document = example._replace(tokens={}), without_tokens(document)
         return example._replace(
-            conversation=conversation._replace(messages=messages),
+            messages=messages,
             preferences=[one if isinstance(one, SkipReason) else self._preference(one) for one in example.preferences],
             tools=tools,
             document=document,

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from curation.exports.formats.row import Preference
+from curation.exports.models import FrozenPair
 from curation.exports.rows.messages import BadHistory, ExportedMessage, conversation
-from curation.exports.rows.queries import ExportedRollout, PairKey, RejectedSide, read_rejected_sides
+from curation.exports.rows.queries import ExportedRollout, RejectedSide, read_rejected_sides
 from curation.exports.rows.skip_reasons import SkipReason, answer_reason, pair_reason
 from curation.imports.layouts.session import Step
 from curation.llm.client.tokens import NAMES, Tokens
@@ -53,13 +54,11 @@ def rollout_reason(rollout: ExportedRollout, *, rejected: bool = False) -> SkipR
 
 
 class SessionTexts(NamedTuple):
-    """A session as it was recorded, with its messages, the position of the step of each, and whether none of them has
-    more than role and content."""
+    """A session as it was recorded, with its messages and the position of the step of each."""
 
     recorded: RecordedTexts
     messages: list[ExportedMessage]
     positions: list[int]
-    plain: bool
 
     def first_of(self, step: int) -> int:
         return bisect_left(self.positions, step)
@@ -124,8 +123,7 @@ def session_texts(recorded: RecordedTexts, *, is_shell: bool, reasoning: bool) -
     if is_shell and not recorded.tools:
         _check_shell(recorded.steps)
     messages, positions = recorded.said()
-    found = conversation(messages, reasoning=reasoning, is_written=True)
-    return SessionTexts(recorded, found.messages, positions, found.plain)
+    return SessionTexts(recorded, conversation(messages, reasoning=reasoning, is_written=True), positions)
 
 
 def _check_shell(steps: Sequence[Step]) -> None:
@@ -160,15 +158,15 @@ class Rival(NamedTuple):
 class Rivals:
     """The rivals of some trajectories, read while those are passed to `of` in the order of their samples.
 
-    `keys` are the pairs to read, ordered by sample and pair.
+    `pairs` are those to read, ordered by sample and pair.
     """
 
-    def __init__(self, keys: Sequence[PairKey], *, reasoning: bool) -> None:
+    def __init__(self, pairs: Sequence[FrozenPair], *, reasoning: bool) -> None:
         self._reasoning = reasoning
         self._pairs: dict[int, list[int]] = {}
-        for sample_id, pair_id in keys:
-            self._pairs.setdefault(sample_id, []).append(pair_id)
-        self._rows = read_rejected_sides([key.pair_id for key in keys])
+        for pair in pairs:
+            self._pairs.setdefault(pair.sample_id, []).append(pair.pair_id)
+        self._rows = read_rejected_sides([pair.pair_id for pair in pairs])
         self._row = next(self._rows, None)
 
     def of(self, rollout: ExportedRollout) -> list[Rival]:

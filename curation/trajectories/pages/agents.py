@@ -191,7 +191,7 @@ def _difference(best: AgentOut, entry: AgentOut, margin: float) -> MeanDifferenc
     both = [name for name in best.tried if name in entry.tried]
     if not both:
         return None
-    before, after = ([one.tried[name].solved / one.tried[name].attempts for name in both] for one in (best, entry))
+    before, after = ([one.tried[name].rate for name in both] for one in (best, entry))
     return difference(before, after, both, margin=margin, largest=1.0, resamples=RESAMPLES)
 
 

@@ -92,7 +92,7 @@ def task_out(task: str, counts: dict[str, int], k: int) -> dict[str, object]:
     row |= {"unknown": counts.get(Outcome.UNKNOWN, 0), "pass_at_1": None, "pass_at_k": None, "pass_hat_k": None}
     if attempts:
         share, k = wilson(solved, attempts), min(k, attempts)
-        row["pass_at_1"] = {"k": 1, "value": solved / attempts, "low": share.low, "high": share.high}
+        row["pass_at_1"] = {"k": 1, "value": tried.rate, "low": share.low, "high": share.high}
         bounds = {"low": 1 - (1 - share.low) ** k, "high": 1 - (1 - share.high) ** k}
         row["pass_at_k"] = {"k": k, "value": pass_at_k(tried, k), **bounds}
         every = {"low": share.low**k, "high": share.high**k}

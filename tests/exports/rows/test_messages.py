@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.exports.rows.messages import BadHistory, ExportedMessages, conversation, length
+from curation.exports.rows.messages import BadHistory, ExportedMessage, conversation, length
 from curation.exports.rows.skip_reasons import SkipReason
 
 contents = st.one_of(
@@ -16,7 +16,7 @@ roles = st.sampled_from(["system", "user", "assistant", "developer", "function",
 histories = st.lists(st.fixed_dictionaries({"role": roles, "content": contents}))
 
 
-def read(history: list[dict[str, Any]], **how: bool) -> ExportedMessages | SkipReason:
+def read(history: list[dict[str, Any]], **how: bool) -> list[ExportedMessage] | SkipReason:
     try:
         return conversation(history, **how)
     except BadHistory as bad:
@@ -53,5 +53,5 @@ def test_messages_of_a_session_are_taken_as_they_were_written(history: list[dict
 @given(history=histories)
 def test_characters_are_those_of_the_exported_messages(history: list[dict[str, str]]) -> None:
     found = read(history)
-    if isinstance(found, ExportedMessages):
-        assert length(found.messages) == sum(len(message["content"]) for message in found.messages)
+    if isinstance(found, list):
+        assert length(found) == sum(len(message["content"]) for message in found)
