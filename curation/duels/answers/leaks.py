@@ -62,30 +62,21 @@ def _calls(message: Mapping[str, object]) -> str:
     return f"\n{calls}" if calls else ""
 
 
-@dataclass(slots=True)
-class UnparsedStreak:
-    """Counts the answers in a row whose reading could not be parsed."""
-
-    unparsed: int = 0
-
-    @property
-    def is_lost(self) -> bool:
-        return self.unparsed >= MOST_UNPARSED
-
-
 @dataclass(frozen=True, slots=True)
 class LeakReader:
-    """The endpoint that reads, its instructions, and the patience of all its readings in this process. `mark` tells one
-    reading from another's."""
+    """The endpoint that reads, and its instructions. `mark` tells one reading from another's."""
 
     target: EndpointTarget
     instructions: Instructions
     max_tokens: int
-    patience: UnparsedStreak
 
     @property
     def mark(self) -> str:
         return f"{self.target.name}:{self.target.model}:{self.instructions.sha256[:16]}"
+
+    def not_asked(self) -> Json:
+        """Return the reading of an answer that is not read."""
+        return {"model": self.target.name, "state": NOT_ASKED, "findings": [], "dropped": 0, "calls": 0}
 
 
 async def read_answer(
@@ -102,8 +93,6 @@ async def read_answer(
     A reply without findings in JSON is asked for again. An answer whose reading failed keeps no `mark`: the next run
     reads it.
     """
-    if reader.patience.is_lost:
-        return {"model": reader.target.name, "state": NOT_ASKED, "findings": [], "dropped": 0, "calls": 0}
     given = as_record(record)
     shown = [message_text(message) for message in history]
     messages = reader_messages(reader.instructions.text, shown, given, answer, secret=delimiter_secret())
@@ -121,9 +110,7 @@ async def read_answer(
         found = parse_reading(answered.completion.text, answer, given)
         if found is not None:
             spans = [_span(leak, leak.spans[0]) for leak in found.findings]
-            reader.patience.unparsed = 0
             return {**reading, "state": READ, "findings": spans, "dropped": found.dropped}
-    reader.patience.unparsed += 1
     return reading
 
 

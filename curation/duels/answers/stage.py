@@ -9,7 +9,16 @@ from typing import ClassVar
 import orjson
 from django.db.models import Max, Q
 
-from curation.duels.answers.leaks import NONE, LeakReader, LintResult, UnparsedStreak, lint_answer, read_answer
+from curation.duels.answers.leaks import (
+    FAILED,
+    MOST_UNPARSED,
+    NONE,
+    UNPARSED,
+    LeakReader,
+    LintResult,
+    lint_answer,
+    read_answer,
+)
 from curation.duels.filters import prompts_in
 from curation.duels.models import Answer, AnswerText, Prompt, PromptText, PullRequest, Side
 from curation.duels.params import AnswerParams, ChallengerParams
@@ -78,7 +87,7 @@ class AnswerStage:
 
     def __init__(self, side: Side, params: AnswerParams) -> None:
         self.name = side.value
-        self._side, self._params, self._patience = side, params, UnparsedStreak()
+        self._side, self._params, self._unparsed = side, params, 0
 
     def read(self, run: Run) -> AnswerPlan:
         given = run.settings.generation
@@ -94,7 +103,7 @@ class AnswerStage:
         if name == NONE:
             return None
         target, limit = targets_named(run.project, [name], "leak_reader")[0], run.settings.panel.max_tokens
-        return LeakReader(target, run_instructions(run, READ), limit, self._patience)
+        return LeakReader(target, run_instructions(run, READ), limit)
 
     def targets(self, run: Run) -> Sequence[EndpointTarget]:
         plan = self.read(run)
@@ -184,7 +193,7 @@ class AnswerStage:
             text = attempts[-1].completion.text
             lint = await asyncio.to_thread(lint_answer, text, job.history, job.record, max_leak)
             if job.plan.reader is not None and not lint.flagged:
-                reading = await read_answer(context, item, job.plan.reader, text, job.history, job.record)
+                reading = await self._read(context, item, job, text)
 
         def write() -> Json:
             for number, answered in enumerate(attempts, job.tried + 1):
@@ -196,11 +205,20 @@ class AnswerStage:
             raise ItemFailed(f"{FORMAT_REFUSALS[refusal]}{count}", write)
         return write
 
-    async def _read_again(self, context: LlmContext, item: Item, job: AnswerJob, answer: Answer) -> Write:
-        """Have an existing answer read."""
+    async def _read(self, context: LlmContext, item: Item, job: AnswerJob, answer: str) -> Json:
+        """Have an answer read for leaks, unless the last readings in this process could not be parsed."""
         if job.record is None or job.plan.reader is None:
             raise ItemFailed("The pull-request record or the leak reader is missing.")
-        reading = await read_answer(context, item, job.plan.reader, answer.text.text, job.history, job.record)
+        if self._unparsed >= MOST_UNPARSED:
+            return job.plan.reader.not_asked()
+        reading = await read_answer(context, item, job.plan.reader, answer, job.history, job.record)
+        if reading["state"] != FAILED:
+            self._unparsed = self._unparsed + 1 if reading["state"] == UNPARSED else 0
+        return reading
+
+    async def _read_again(self, context: LlmContext, item: Item, job: AnswerJob, answer: Answer) -> Write:
+        """Have an existing answer read."""
+        reading = await self._read(context, item, job, answer.text.text)
 
         def write() -> Json:
             rows = Answer.objects.filter(pk=answer.pk)
