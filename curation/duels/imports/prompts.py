@@ -30,7 +30,8 @@ from judging.scan.scan import texts_of
 
 
 class HashedRow(NamedTuple):
-    """A row of a source. `turns` are the wanted ones, and `hashes` those of its messages (`content_hashes`).
+    """A row, whose prompts have the name `source`. `turns` are the wanted ones, and `hashes` those of its messages
+    (`content_hashes`).
 
     `length` is the number of messages before the last turn, wanted or not, and `session_digest` the hash of the last of
     these.
@@ -42,6 +43,7 @@ class HashedRow(NamedTuple):
     hashes: Sequence[str]
     length: int
     session_digest: str
+    source: str = ""
 
     @classmethod
     def of(cls, offset: int, conversation: Conversation, turns: Sequence[int]) -> "HashedRow":
@@ -109,15 +111,6 @@ PROMPT_FIELDS = (
 )
 
 
-class _New(NamedTuple):
-    """A turn to write. `tokens` are those of its history."""
-
-    source: str
-    row: HashedRow
-    turn: int
-    tokens: int
-
-
 def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, int]:
     """Return the counts of `prompts` (new), `duplicates` (existing), those of them that are `copies` (their content was
     imported from another source), and records that the new turns make `doubtful`. Needs a transaction."""
@@ -132,7 +125,7 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
         of_offset.setdefault(row.offset, set()).update(row.hashes)
     taken = _used_offsets(project, target.source, [row.offset for row in hashed])
     counts = {"prompts": 0, "duplicates": 0, "copies": 0}
-    batch: list[_New] = []
+    batch: list[HashedRow] = []
     for row in hashed:
         new = [turn for turn in row.turns if row.hashes[turn] not in known]
         counts["duplicates"] += len(row.turns) - len(new)
@@ -143,11 +136,10 @@ def write_prompts(target: ImportTarget, rows: Sequence[WantedRow]) -> dict[str, 
         if taken.get(row.offset, set()) - of_offset[row.offset]:
             target.memory["other"] = True
         source = other if target.memory.get("other") else target.source
-        sizes = _running_sizes(row.conversation.messages) if new else ()
-        for turn in new:
-            known[row.hashes[turn]] = source
-            batch.append(_New(source, row, turn, sizes[turn] // 4))
-    counts["prompts"] = len(batch)
+        known |= {row.hashes[turn]: source for turn in new}
+        if new:
+            batch.append(row._replace(turns=new, source=source))
+            counts["prompts"] += len(new)
     if batch:
         _write(target, batch)
     if counts["duplicates"]:
@@ -185,25 +177,19 @@ def _running_sizes(messages: Sequence[Message]) -> list[int]:
     return sizes
 
 
-def _write(target: ImportTarget, batch: Sequence[_New]) -> None:
-    rows = list({id(new.row): new.row for new in batch}.values())
+def _write(target: ImportTarget, rows: Sequence[HashedRow]) -> None:
     # All turns of a row share its messages, so each is scanned once.
     scan_texts(text for row in rows for text in texts_of(row.conversation.messages))
     sessions = write_sessions(target, rows)
-    ids = reserve_ids(Prompt, len(batch))
+    ids = iter(reserve_ids(Prompt, sum(len(row.turns) for row in rows)))
     same = (target.run.project_id, target.run.pk, False, now_value())
-    turns = []
-    for pk, (source, row, turn, tokens) in zip(ids, batch, strict=True):
-        one = row.conversation
-        turns.append(
-            (*same, pk, source, row.offset, one.start + turn, one.instance_id, one.repo, tokens, row.hashes[turn])
-        )
-    insert_rows(Prompt, PROMPT_FIELDS, turns)
-    insert_rows(
-        PromptText,
-        ("prompt", "session", "at", "reference"),
-        [
-            (pk, sessions[new.row.session_digest], new.turn, as_json(new.row.conversation.messages[new.turn]))
-            for pk, new in zip(ids, batch, strict=True)
-        ],
-    )
+    prompts, texts = [], []
+    for row in rows:
+        one, sizes = row.conversation, _running_sizes(row.conversation.messages)
+        for turn in row.turns:
+            pk, tokens = next(ids), sizes[turn] // 4
+            place = (row.source, row.offset, one.start + turn, one.instance_id, one.repo)
+            prompts.append((*same, pk, *place, tokens, row.hashes[turn]))
+            texts.append((pk, sessions[row.session_digest], turn, as_json(one.messages[turn])))
+    insert_rows(Prompt, PROMPT_FIELDS, prompts)
+    insert_rows(PromptText, ("prompt", "session", "at", "reference"), texts)
