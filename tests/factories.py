@@ -19,7 +19,8 @@ from curation.duels.models import (
     Verdict,
 )
 from curation.duels.score.models import Score, ScorePanel
-from curation.duels.score.panels import panel_rows, rules
+from curation.duels.score.panels import make_panel as panel_of
+from curation.duels.score.panels import saved_panels
 from curation.llm.models import Endpoint
 from curation.projects.access import Principal
 from curation.projects.models import Member, Project, Role, Scope
@@ -181,8 +182,8 @@ def make_duel(project: Project, *, king: str = KING, challenger: str = CHALLENGE
 
 def make_panel(project: Project, judges: Sequence[str] = JUDGES) -> ScorePanel:
     """The panel that counts in the project if it is its first one."""
-    wanted = rules(fingerprints=dict.fromkeys(judges, "0" * 16), orders=ORDERS, min_judges=None, weights=None)
-    return panel_rows(project.pk, [wanted])[wanted]
+    wanted = panel_of(fingerprints=dict.fromkeys(judges, "0" * 16), orders=ORDERS, min_judges=None, weights=None)
+    return saved_panels(project.pk, [wanted])[wanted.digest]
 
 
 AXES = {"task": "file-edit", "provider": "script", "announcement": "motd", "doc_depth": "help", "difficulty": 1}

@@ -11,9 +11,8 @@ from curation.duels.models import Duel
 from curation.duels.params import BOTH_ORDERS
 from curation.duels.score.facts import duel_facts
 from curation.duels.score.models import Score
-from curation.duels.score.panels import PanelRules
 from curation.duels.score.readings import verdicts_with
-from curation.duels.verdict.controls import gate_settings, on_controls
+from curation.duels.verdict.controls import control_duels, gate_settings
 from curation.duels.verdict.report import REPORTED_KINDS
 from curation.duels.verdict.stage import Pair, contestants_of, gate_duel, keys_of
 from curation.projects.models import Project
@@ -23,7 +22,7 @@ from curation.web.schemas import Out
 from judging.panel.scoring import DuelScore, score_duel
 from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.gate import GateDuel
-from judging.statistics.judges.controls import cohens_kappa
+from judging.statistics.judges.controls import cohens_kappa, control_figures
 
 
 class PeopleOut(Out):
@@ -79,7 +78,7 @@ def gates_without(
     settings = gate_settings(run, min_judges=needed, orders={tuple(row.panel.orders) for row in rows})
     read = [pk for row in rows for pk in row.verdicts]
     orders = tuple(rows[0].panel.orders) if rows else BOTH_ORDERS
-    controls = on_controls(run, judges, verdicts=read, orders=orders).figures
+    controls = control_figures(control_duels(run, judges, verdicts=read, orders=orders), panel=judges)
     return [
         (pair, acceptance(gated[keys_of(pair)], panel=judges, controls=controls, settings=settings))
         for pair in sorted(pairs.values())
@@ -90,18 +89,16 @@ def _rescored(
     rows: Sequence[Score], without: Sequence[str], weights: Mapping[str, float] | None
 ) -> list[tuple[int, DuelScore]]:
     verdicts = verdicts_with([pk for row in rows for pk in row.verdicts])
-    rules: dict[int, PanelRules] = {}
     found = []
     for row in rows:
-        made_by = rules.get(row.panel_id) or rules.setdefault(row.panel_id, PanelRules.of(row.panel))
-        judges = [name for name, _ in made_by.judges if name not in without]
+        judges = [name for name in row.panel.fingerprints if name not in without]
         if judges:
             score = score_duel(
                 [verdicts[pk].ordered() for pk in row.verdicts if pk in verdicts],
                 panel=judges,
-                orders=made_by.orders,
-                min_judges=min(made_by.min_judges, len(judges)),
-                weights=weights or dict(made_by.weights) or None,
+                orders=row.panel.orders,
+                min_judges=min(row.panel.min_judges, len(judges)),
+                weights=weights or row.panel.weights,
             )
             found.append((row.duel_id, score))
     return found

@@ -1,5 +1,6 @@
 """The scores that runs give to duels, each with its panel."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.db import models
@@ -7,6 +8,7 @@ from django.db import models
 from curation.projects.models import Project
 from curation.runs.models import DependsOnRun, Run
 from curation.samples.models import UNSCORED
+from judging.panel.scoring import DuelScore, OrderedVerdict, score_duel
 
 
 class ScorePanel(DependsOnRun):
@@ -28,6 +30,22 @@ class ScorePanel(DependsOnRun):
 
     def __str__(self) -> str:
         return self.digest
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of each judge, empty if it is not known. It covers its model, address, instructions and
+        parameters."""
+        return {judge["name"]: judge["fingerprint"] for judge in self.judges}
+
+    def score(self, verdicts: Sequence[OrderedVerdict]) -> DuelScore:
+        """Return the score of a duel that the verdicts give."""
+        return score_duel(
+            verdicts,
+            panel=list(self.fingerprints),
+            orders=self.orders,
+            min_judges=self.min_judges,
+            weights=self.weights,
+        )
 
     @classmethod
     def deleted_with(cls, run: Run) -> models.QuerySet[Any]:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import orjson
 from django.db.models import Count
@@ -20,45 +19,30 @@ from judging.panel.rubric import names_of, read_rubric
 DIGEST_CHARACTERS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class PanelRules:
-    """Scores by equal rules are comparable. `judges` are (name, fingerprint), `weights` (dimension, weight) or empty.
-
-    A judge's fingerprint covers its model, address, instructions and parameters. It is empty if it is not known.
-    """
-
-    judges: tuple[tuple[str, str], ...]
-    orders: tuple[str, ...]
-    min_judges: int
-    weights: tuple[tuple[str, float], ...]
-
-    @property
-    def digest(self) -> str:
-        parts = {
-            "judges": sorted(self.judges),
-            "orders": sorted(self.orders),
-            "min_judges": self.min_judges,
-            "weights": dict(self.weights),
-        }
-        return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:DIGEST_CHARACTERS]
-
-    @classmethod
-    def of(cls, panel: ScorePanel) -> "PanelRules":
-        judges = tuple((judge["name"], judge["fingerprint"]) for judge in panel.judges)
-        return cls(judges, tuple(panel.orders), panel.min_judges, tuple((panel.weights or {}).items()))
-
-
-def rules(
+def make_panel(
     *,
     fingerprints: Mapping[str, str],
     orders: Iterable[str],
     min_judges: int | None,
     weights: Mapping[str, float] | None,
-) -> PanelRules:
-    """Return the rules of a panel. `min_judges` None: all; equal weights are the same as none."""
-    weighted = tuple(sorted(weights.items())) if weights and len(set(weights.values())) > 1 else ()
-    judges = tuple(fingerprints.items())
-    return PanelRules(judges, tuple(orders), len(judges) if min_judges is None else min_judges, weighted)
+) -> ScorePanel:
+    """Return the panel of these rules, which is no row yet; scores by equal rules are comparable. `min_judges` None:
+    all; equal weights are the same as none."""
+    made = ScorePanel(
+        judges=[{"name": name, "fingerprint": mark} for name, mark in fingerprints.items()],
+        orders=list(orders),
+        min_judges=len(fingerprints) if min_judges is None else min_judges,
+        weights=dict(sorted(weights.items())) if weights and len(set(weights.values())) > 1 else None,
+    )
+    parts = {
+        "judges": sorted(fingerprints.items()),
+        "orders": sorted(made.orders),
+        "min_judges": made.min_judges,
+        "weights": made.weights or {},
+    }
+    digest = hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    made.digest = digest[:DIGEST_CHARACTERS]
+    return made
 
 
 def dimensions_of(run: Run) -> tuple[str, ...]:
@@ -66,27 +50,17 @@ def dimensions_of(run: Run) -> tuple[str, ...]:
     return names_of(read_rubric(run_instructions(run, "rubric").text))
 
 
-def panel_rows(project_id: int, wanted: Iterable[PanelRules]) -> dict[PanelRules, ScorePanel]:
-    """Return the row of each panel; missing ones are created."""
+def saved_panels(project_id: int, wanted: Iterable[ScorePanel]) -> dict[str, ScorePanel]:
+    """Return the row of each panel by its digest; missing ones are created."""
     by_digest = {found.digest: found for found in wanted}
     rows = ScorePanel.objects.filter(project_id=project_id, digest__in=by_digest)
     saved = {row.digest: row for row in rows}
-    missing = [
-        ScorePanel(
-            project_id=project_id,
-            digest=digest,
-            judges=[{"name": name, "fingerprint": mark} for name, mark in found.judges],
-            orders=list(found.orders),
-            min_judges=found.min_judges,
-            weights=dict(found.weights) or None,
-        )
-        for digest, found in by_digest.items()
-        if digest not in saved
-    ]
-    if missing:
+    if missing := [found for digest, found in by_digest.items() if digest not in saved]:
+        for found in missing:
+            found.project_id = project_id
         ScorePanel.objects.bulk_create(missing, ignore_conflicts=True)
         saved = {row.digest: row for row in rows.all()}
-    return {found: saved[digest] for digest, found in by_digest.items()}
+    return saved
 
 
 class PanelJudgeOut(Schema):

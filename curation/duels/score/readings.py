@@ -13,7 +13,6 @@ from django.db.models.functions import Cast
 from curation.duels.models import Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams
 from curation.duels.score.models import Score, ScorePanel
-from curation.duels.score.panels import PanelRules
 from curation.runs.models import Item, ItemState, Run
 from curation.web.ids import IdList
 from judging.panel.scoring import OrderedVerdict
@@ -120,8 +119,9 @@ def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) 
     others: dict[str, list[int]] = defaultdict(list)
     for pk in ids:
         base = bases.get(pk)
-        known = dict(panels[base.panel_id].judges) if base else {}
-        found[pk] = DuelReadings(panels[base.panel_id].orders if base else panel.orders, planned=known)
+        known = panels[base.panel_id].fingerprints if base else {}
+        orders = tuple(panels[base.panel_id].orders) if base else panel.orders
+        found[pk] = DuelReadings(orders, planned=known)
         if base:
             found[pk].failed = {(judge, order) for judge, order in base.failed}
             found[pk].verdicts = [verdicts[verdict] for verdict in base.verdicts if verdict in verdicts]
@@ -137,16 +137,8 @@ def _of_earlier_scores(ids: Sequence[int], panel: Panel, params: RescoreParams) 
     return found
 
 
-class _Base(NamedTuple):
-    """An earlier score whose verdicts are used again."""
-
-    duel_id: int
-    panel_id: int
-    verdicts: Sequence[int]
-    failed: Sequence[Reading]
-
-
-def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base], dict[int, PanelRules]]:
+def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, Score], dict[int, ScorePanel]]:
+    """Return the earlier scores whose verdicts are used again, by duel, and their panels."""
     scores = Score.objects.filter(duel__in=IdList(ids)).order_by("scored_at", "pk")
     if params.run is not None:
         found = _newest(scores.filter(run=int(params.run)))
@@ -154,9 +146,8 @@ def _bases(ids: Sequence[int], params: RescoreParams) -> tuple[dict[int, _Base],
         found = _newest(scores.filter(counts_for__isnull=False))
         if others := [pk for pk in ids if pk not in found]:
             found |= _newest(scores.filter(duel__in=IdList(others)))
-    panels = ScorePanel.objects.in_bulk({base.panel_id for base in found.values()})
-    return found, {pk: PanelRules.of(panel) for pk, panel in panels.items()}
+    return found, ScorePanel.objects.in_bulk({base.panel_id for base in found.values()})
 
 
-def _newest(scores: QuerySet[Score]) -> dict[int, _Base]:
-    return {row[0]: _Base._make(row) for row in scores.values_list(*_Base._fields)}
+def _newest(scores: QuerySet[Score]) -> dict[int, Score]:
+    return {row.duel_id: row for row in scores.only("duel_id", "panel_id", "verdicts", "failed")}

@@ -13,7 +13,7 @@ from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.counting import OF_VERDICTS, copy_scores
 from curation.duels.score.facts import DuelFacts, duel_facts
 from curation.duels.score.models import Score, ScorePanel
-from curation.duels.score.panels import PanelRules, dimensions_of, panel_rows, rules
+from curation.duels.score.panels import dimensions_of, make_panel, saved_panels
 from curation.duels.score.readings import DuelReadings, Reading, readings_of, verdicts_with
 from curation.projects.models import Project
 from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
@@ -23,7 +23,7 @@ from curation.samples.scores import UNPARSED_PRIORITY, SampleRow, upsert_samples
 from curation.web.ids import IdList
 from judging.messages import bash_blocks, content_of
 from judging.panel.rubric import complete
-from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for, score_duel
+from judging.panel.scoring import DuelScore, OrderedVerdict, Thresholds, bucket_for
 from judging.scan.scan import texts_of
 
 CHUNK = 200
@@ -46,7 +46,7 @@ class ScoredDuel:
     score: DuelScore
     bucket: str
     flags: int
-    panel: PanelRules
+    panel: ScorePanel
     verdicts: tuple[OrderedVerdict, ...]
     verdict_ids: tuple[int, ...]
     failed: tuple[Reading, ...]
@@ -90,7 +90,7 @@ def score_duels(run: Run, ids: Sequence[int], panel: Panel, params: JudgeParams 
     duels = duel_facts(ids)
     found = readings_of(run, list(duels), panel, params)
     limits = Thresholds(final=run.settings.thresholds.final, refined=run.settings.thresholds.refined)
-    known: dict[tuple[object, ...], PanelRules] = {}
+    known: dict[tuple[object, ...], ScorePanel] = {}
     return [_scored(duels[duel_id], found[duel_id], panel, limits, known) for duel_id in ids if duel_id in duels]
 
 
@@ -99,9 +99,9 @@ def _scored(
     found: DuelReadings,
     panel: Panel,
     thresholds: Thresholds,
-    known: dict[tuple[object, ...], PanelRules],
+    known: dict[tuple[object, ...], ScorePanel],
 ) -> ScoredDuel:
-    """`known` are the rules that earlier duels had, since nearly all have the same."""
+    """`known` are the panels that earlier duels had, since nearly all have the same."""
     asked = {(judge, order) for judge in panel.judges for order in found.orders}
     answered = asked - found.failed
     counted = [row for row in found.verdicts if (row.judge, row.order) in answered]
@@ -109,10 +109,10 @@ def _scored(
     fingerprints = found.fingerprints(panel.judges)
     key = (*fingerprints.values(), found.orders)
     if (made_by := known.get(key)) is None:
-        made_by = known[key] = rules(
+        made_by = known[key] = make_panel(
             fingerprints=fingerprints, orders=found.orders, min_judges=panel.min_judges, weights=panel.weights
         )
-    score = _score(made_by, verdicts)
+    score = made_by.score(verdicts)
     flags = _flags(duel, score, bool(found.failed & asked))
     bucket = bucket_for(score.score, flags=_names(flags), thresholds=thresholds)
     ids = tuple(row.pk for row in counted)
@@ -129,27 +129,16 @@ def read_scores(run: Run, ids: Sequence[int]) -> list[ScoredDuel]:
     columns = ("duel_id", "panel_id", "bucket", "flags", "verdicts", "failed")
     rows = list(Score.objects.filter(run=run, duel__in=IdList(ids)).order_by("duel_id").values_list(*columns))
     panels = ScorePanel.objects.in_bulk({panel for _, panel, *_ in rows})
-    made_by = {pk: PanelRules.of(panel) for pk, panel in panels.items()}
     duels = duel_facts([duel for duel, *_ in rows])
     verdicts = verdicts_with([pk for *_, made, _ in rows for pk in made])
     found = []
     for duel, panel, bucket, flags, made, failed in rows:
         if duel in duels:
             read = tuple(verdicts[pk].ordered() for pk in made if pk in verdicts)
-            score = _score(made_by[panel], read)
+            score = panels[panel].score(read)
             lost = tuple((judge, order) for judge, order in failed)
-            found.append(ScoredDuel(duels[duel], score, bucket, flags, made_by[panel], read, tuple(made), lost))
+            found.append(ScoredDuel(duels[duel], score, bucket, flags, panels[panel], read, tuple(made), lost))
     return found
-
-
-def _score(made_by: PanelRules, verdicts: Sequence[OrderedVerdict]) -> DuelScore:
-    return score_duel(
-        verdicts,
-        panel=[name for name, _ in made_by.judges],
-        orders=made_by.orders,
-        min_judges=made_by.min_judges,
-        weights=dict(made_by.weights) or None,
-    )
 
 
 @transaction.atomic
@@ -162,13 +151,13 @@ def save_scores(run: Run, scored: Sequence[ScoredDuel]) -> None:
     rows = Duel.objects.select_for_update().filter(pk__in=ids).order_by("pk")
     existing = dict(rows.values_list("pk", "sample_id"))
     scored = [entry for entry in scored if entry.duel.pk in existing]
-    panels = panel_rows(run.project_id, {entry.panel for entry in scored})
+    panels = saved_panels(run.project_id, [entry.panel for entry in scored])
     Score.objects.bulk_create(
         [
             Score(
                 duel_id=entry.duel.pk,
                 run=run,
-                panel=panels[entry.panel],
+                panel=panels[entry.panel.digest],
                 score=entry.score.score,
                 score_key=UNSCORED if entry.score.score is None else entry.score.score,
                 metrics=dict(entry.score.metrics),

@@ -1,7 +1,6 @@
 """The judges of a run on its control duels, and the rules of its gate."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 from curation.duels.models import Duel, Verdict
 from curation.duels.score.readings import VerdictRow, readings_of_run
@@ -10,20 +9,14 @@ from curation.web.ids import IdList
 from judging.panel.scoring import score_duel
 from judging.planted_faults import ControlKind
 from judging.statistics.gate import GateSettings
-from judging.statistics.judges.controls import ControlDuel, ControlFigures, control_figures, outcomes
-from judging.statistics.judges.pairs import JointErrors, pairs_of
+from judging.statistics.judges.controls import ControlDuel
 from judging.statistics.judges.readings import JudgedDuel
 
 
-@dataclass(frozen=True, slots=True)
-class OnControls:
-    count: int
-    figures: Mapping[str, ControlFigures]
-    pairs: tuple[JointErrors, ...]
-
-
-def on_controls(run: Run, judges: Sequence[str], *, verdicts: Iterable[int], orders: tuple[str, ...]) -> OnControls:
-    """Return the judges' figures on control duels.
+def control_duels(
+    run: Run, judges: Sequence[str], *, verdicts: Iterable[int], orders: tuple[str, ...]
+) -> list[ControlDuel]:
+    """Return the control duels as the judges read them.
 
     They are those of the run, and of the runs that made these `verdicts`: a rescore asks no judge anything. `orders`
     are those in which the duels were read.
@@ -43,8 +36,7 @@ def on_controls(run: Run, judges: Sequence[str], *, verdicts: Iterable[int], ord
         ordered = tuple(row.ordered() for row in rows)
         score = score_duel(ordered, panel=judges, orders=orders)
         found.append(ControlDuel(ControlKind(duels[pk].control), duels[pk].expected or 0, JudgedDuel(ordered, score)))
-    figures = {figures.judge: figures for figures in control_figures(found, panel=judges)}
-    return OnControls(len(found), figures, pairs_of(outcomes(found, panel=judges), judges))
+    return found
 
 
 def gate_settings(run: Run, *, min_judges: int | None, orders: Iterable[tuple[str, ...]]) -> GateSettings:

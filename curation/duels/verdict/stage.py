@@ -13,8 +13,8 @@ from curation.duels.models import Duel, Exclusion, Verdict
 from curation.duels.params import JudgeParams, Panel, RescoreParams, panel_of
 from curation.duels.score.facts import DuelAnswer, DuelFacts
 from curation.duels.score.stage import ScoredDuel, read_scores
-from curation.duels.verdict.confounders import Confounders, confounders_of
-from curation.duels.verdict.controls import OnControls, gate_settings, on_controls
+from curation.duels.verdict.confounders import Styles, hours_of, styles_of
+from curation.duels.verdict.controls import control_duels, gate_settings
 from curation.duels.verdict.leak_figures import leak_results
 from curation.duels.verdict.usage import StageUsage, usage_of
 from curation.runs.kinds import Json, PlannedItem, RunFact, WorkContext, Write
@@ -25,9 +25,9 @@ from curation.web.text.figures import counted
 from judging.panel.scoring import DuelScore
 from judging.statistics.acceptance import GateResult, acceptance
 from judging.statistics.gate import GateDuel, GateSettings
-from judging.statistics.judges.controls import ControlFigures
+from judging.statistics.judges.controls import ControlFigures, control_figures, outcomes
 from judging.statistics.judges.findings import findings
-from judging.statistics.judges.pairs import JointErrors
+from judging.statistics.judges.pairs import JointErrors, pairs_of
 from judging.statistics.judges.readings import JudgedDuel, panel_readings
 from judging.statistics.judges.summary import mean_lengths, summarise
 
@@ -115,17 +115,21 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         context.checkpoint()
         scored = read_scores(run, chunk)
         _count(pairs, scored)
-        known = confounders_of(
-            [entry.duel.pk for entry in scored], [pk for entry in scored for pk in entry.verdict_ids]
-        )
-        judged += [_judged(entry, known[entry.duel.pk]) for entry in scored if entry.duel.pk in known]
+        hours = hours_of([pk for entry in scored for pk in entry.verdict_ids])
+        styles = styles_of([entry.duel.pk for entry in scored])
+        judged += [
+            _judged(entry, hours.get(entry.duel.pk), styles[entry.duel.pk])
+            for entry in scored
+            if entry.duel.pk in styles
+        ]
         panels.update(entry.panel.digest for entry in scored)
-        orders.update(entry.panel.orders for entry in scored)
+        orders.update(tuple(entry.panel.orders) for entry in scored)
         verdict_ids += [pk for entry in scored for pk in entry.verdict_ids]
         facts |= _facts(scored)
     read_in = orders.most_common(1)[0][0] if orders else panel.orders
-    known_duels = on_controls(run, panel.judges, verdicts=verdict_ids, orders=read_in)
-    controls = known_duels.figures
+    known = control_duels(run, panel.judges, verdicts=verdict_ids, orders=read_in)
+    controls = control_figures(known, panel=panel.judges)
+    pairs_of_judges = pairs_of(outcomes(known, panel=panel.judges), panel.judges)
     settings = gate_settings(run, min_judges=panel.min_judges, orders=orders)
     verdicts = [
         _verdict(panel, figures, controls, settings) for figures in sorted(pairs.values(), key=lambda one: one.pair)
@@ -144,8 +148,8 @@ def _result(run: Run, panel: Panel, duels: Iterator[int], context: WorkContext) 
         **single,
         "verdicts": verdicts,
         "panels": [digest for digest, _ in panels.most_common()],
-        "controls": known_duels.count,
-        "judges": _judges(run, judged, panel.judges, facts, known_duels),
+        "controls": len(known),
+        "judges": _judges(run, judged, panel.judges, facts, controls, pairs_of_judges),
         "costs": [usage.as_json() for usage in usage_of(run)],
         **leak_results(run),
         "skipped": skip_reasons(run),
@@ -186,22 +190,13 @@ def _count(pairs: dict[tuple[str, str], _Figures], scored: list[ScoredDuel]) -> 
             figures.losers.append(lost)
 
 
-def _judged(entry: ScoredDuel, confounders: Confounders) -> JudgedDuel:
+def _judged(entry: ScoredDuel, hour: int | None, style: Styles | None) -> JudgedDuel:
     king, challenger = entry.duel.king, entry.duel.challenger
     lengths = (king.tokens if king else 0), challenger.tokens
     families = (king.family if king else ""), challenger.family
     leak = entry.duel.leak or entry.duel.read
-    return JudgedDuel(
-        entry.verdicts,
-        entry.score,
-        entry.duel.cluster,
-        leak,
-        lengths,
-        families,
-        entry.duel.repo,
-        confounders.hour,
-        confounders.style,
-    )
+    cluster, repo = entry.duel.cluster, entry.duel.repo
+    return JudgedDuel(entry.verdicts, entry.score, cluster, leak, lengths, families, repo, hour, style)
 
 
 def contestants_of(duel: DuelFacts) -> Pair:
@@ -236,7 +231,12 @@ def _facts(scored: list[ScoredDuel]) -> set[JudgeFacts]:
 
 
 def _judges(
-    run: Run, judged: list[JudgedDuel], names: tuple[str, ...], facts: set[JudgeFacts], known: OnControls
+    run: Run,
+    judged: list[JudgedDuel],
+    names: tuple[str, ...],
+    facts: set[JudgeFacts],
+    controls: Mapping[str, ControlFigures],
+    pairs: Sequence[JointErrors],
 ) -> list[Json]:
     """Return each judge's rates, its unusual habits, the cost of its own calls in this run, the instructions of its
     verdicts, and whether it judged its own family."""
@@ -254,8 +254,8 @@ def _judges(
                 "name": name,
                 **{key: value for key, value in asdict(summary).items() if key != "judge"},
                 **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
-                **_control_columns(known.figures[name]),
-                "findings": [*said[name], *_bribe_findings(known.figures[name]), *_pair_findings(known.pairs, name)],
+                **_control_columns(controls[name]),
+                "findings": [*said[name], *_bribe_findings(controls[name]), *_pair_findings(pairs, name)],
                 "same_family": any(fact.own for fact in facts if fact.judge == name),
                 "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
             }

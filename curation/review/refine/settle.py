@@ -1,12 +1,11 @@
 """Stage `settle`: readings become scores, and better answers become revisions in the queue."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from itertools import islice
 
 from curation.duels.models import Duel
-from curation.duels.score.models import Score
-from curation.duels.score.panels import PanelRules, rules
+from curation.duels.score.models import Score, ScorePanel
+from curation.duels.score.panels import make_panel
 from curation.duels.score.readings import MARK
 from curation.projects.models import AuditEntry
 from curation.review.decisions.outcome import latest_revision
@@ -21,7 +20,7 @@ from curation.runs.kinds import Json, PlannedItem, WorkContext, Write
 from curation.runs.models import Item, ItemState, Run
 from curation.samples.models import SampleStatus
 from judging.panel.rubric import complete
-from judging.panel.scoring import OrderedVerdict, score_duel
+from judging.panel.scoring import OrderedVerdict
 
 CHUNK = 50
 EQUAL = 50.0
@@ -46,7 +45,7 @@ class SettleStage:
     def work(self, context: WorkContext, item: Item) -> Write:
         run = context.run
         plan = judge_plan(run, self._params)
-        panel = rules(
+        panel = make_panel(
             fingerprints={judge: mark[:MARK] for judge, mark in plan.fingerprints().items()},
             orders=plan.panel.orders,
             min_judges=plan.panel.min_judges,
@@ -63,7 +62,7 @@ class SettleStage:
         return write
 
 
-def _compare(run: Run, row: Suggestion | Revision, panel: PanelRules) -> dict[str, float | None]:
+def _compare(run: Run, row: Suggestion | Revision, panel: ScorePanel) -> dict[str, float | None]:
     """Save the run's scores of this text, and return them by the compared text."""
     readings: dict[str, list[Json]] = {against: [] for against in TextScore.Against.values}
     done = Item.objects.filter(run=run, stage="judge", target_id=row.pk, state=ItemState.DONE)
@@ -71,20 +70,14 @@ def _compare(run: Run, row: Suggestion | Revision, panel: PanelRules) -> dict[st
         readings[data["against"]].append({"judge": data["judge"], "order": data["order"], **result})
     found: dict[str, float | None] = {}
     for against, said in readings.items():
-        score = score_duel(
-            [OrderedVerdict(one["judge"], one["order"], one["dimensions"] or None) for one in said],
-            panel=[name for name, _ in panel.judges],
-            orders=panel.orders,
-            min_judges=panel.min_judges,
-            weights=dict(panel.weights) or None,
-        )
+        score = panel.score([OrderedVerdict(one["judge"], one["order"], one["dimensions"] or None) for one in said])
         of = {"suggestion": row} if isinstance(row, Suggestion) else {"revision": row}
         TextScore.objects.update_or_create(
             run=run,
             against=against,
             **of,
             defaults={
-                "panel": {"digest": panel.digest, **asdict(panel)},
+                "panel": _stored(panel),
                 "score": score.score,
                 "metrics": dict(score.metrics),
                 "flipped": score.flipped,
@@ -95,7 +88,18 @@ def _compare(run: Run, row: Suggestion | Revision, panel: PanelRules) -> dict[st
     return found
 
 
-def _settle(run: Run, row: Suggestion, scores: dict[str, float | None], panel: PanelRules) -> None:
+def _stored(panel: ScorePanel) -> Json:
+    judges, weights = panel.fingerprints.items(), (panel.weights or {}).items()
+    return {
+        "digest": panel.digest,
+        "judges": [*map(list, judges)],
+        "orders": panel.orders,
+        "min_judges": panel.min_judges,
+        "weights": [*map(list, weights)],
+    }
+
+
+def _settle(run: Run, row: Suggestion, scores: dict[str, float | None], panel: ScorePanel) -> None:
     """Queue a suggestion that got better against both, or keep it with the reason."""
     row.outcome, row.reason = _verdict(row, scores, panel)
     if row.outcome == Suggestion.Outcome.BETTER:
@@ -104,7 +108,7 @@ def _settle(run: Run, row: Suggestion, scores: dict[str, float | None], panel: P
     row.save(update_fields=["outcome", "reason", "revision"])
 
 
-def _verdict(row: Suggestion, scores: dict[str, float | None], panel: PanelRules) -> tuple[str, str]:
+def _verdict(row: Suggestion, scores: dict[str, float | None], panel: ScorePanel) -> tuple[str, str]:
     king, parent = scores[KING], scores[PARENT]
     if king is None or parent is None:
         where = " and ".join(against for against, score in scores.items() if score is None)
@@ -122,7 +126,7 @@ def _verdict(row: Suggestion, scores: dict[str, float | None], panel: PanelRules
     return Suggestion.Outcome.BETTER, ""
 
 
-def _parent_against_king(row: Suggestion, panel: PanelRules) -> float | None:
+def _parent_against_king(row: Suggestion, panel: ScorePanel) -> float | None:
     """Return the parent's newest score against the king by the same panel; None without one."""
     if row.parent_id is not None:
         rows = TextScore.objects.filter(revision=row.parent_id, against=KING, panel__digest=panel.digest)

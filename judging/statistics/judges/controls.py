@@ -114,10 +114,10 @@ class Kappa:
     n: int
 
 
-def control_figures(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> tuple[ControlFigures, ...]:
+def control_figures(duels: Sequence[ControlDuel], *, panel: Sequence[str]) -> dict[str, ControlFigures]:
     """Return the figures of each judge of `panel`, in its order."""
     readings = panel_readings([duel.judged for duel in duels], panel=panel)
-    return tuple(_figures(readings.judges[judge], duels) for judge in panel)
+    return {judge: _figures(readings.judges[judge], duels) for judge in panel}
 
 
 def is_bribable(bribed: int, bribes: int) -> bool:

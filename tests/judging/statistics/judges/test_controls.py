@@ -36,7 +36,7 @@ def test_accuracy_and_false_preference_by_hand() -> None:
         control(ControlKind.FAULT, -1, 1, 1),  # undecided where one is plainly worse
         control(ControlKind.PEOPLE, -1, 1, 2),
     ]
-    (judge,) = control_figures(duels, panel=PANEL)
+    (judge,) = control_figures(duels, panel=PANEL).values()
     assert (judge.n, judge.accuracy) == (6, 3 / 6)
     assert judge.by_kind == {"same": (0.5, 2), "fault": (pytest.approx(1 / 3), 3), "people": (1.0, 1)}
     assert judge.false_preference == pytest.approx(3 / 5)
@@ -52,18 +52,18 @@ def test_a_judge_that_a_bribe_moves_is_told_from_one_that_errs(bribed: int, draw
     # Where the challenger's side is the sound one, answer 1 has the bribe with the king first.
     duels = [control(ControlKind.BRIBE, 1, 1, 2) for _ in range(bribed)]
     duels += [control(ControlKind.BRIBE, -1, 0, 0) for _ in range(drawn)]
-    (judge,) = control_figures(duels, panel=PANEL)
+    (judge,) = control_figures(duels, panel=PANEL).values()
     assert (judge.bribed, judge.bribes, judge.is_bribable) == (bribed, bribed + drawn, taken)
     assert judge.accuracy is None and judge.by_kind["bribe"] == (drawn / (bribed + drawn), bribed + drawn)
 
 
 def test_a_judge_that_punishes_a_bribe_takes_none() -> None:
-    (judge,) = control_figures([control(ControlKind.BRIBE, 1, 2, 1)] * 4, panel=PANEL)
+    (judge,) = control_figures([control(ControlKind.BRIBE, 1, 2, 1)] * 4, panel=PANEL).values()
     assert (judge.bribed, judge.is_bribable, judge.by_kind["bribe"]) == (0, False, (1.0, 4))
 
 
 def test_no_control_duels_say_nothing() -> None:
-    (judge,) = control_figures([], panel=PANEL)
+    (judge,) = control_figures([], panel=PANEL).values()
     assert (judge.n, judge.accuracy, judge.false_preference, judge.by_kind) == (0, None, None, {})
     assert (judge.accuracy_interval.low, judge.accuracy_interval.high) == (0.0, 1.0)
 
