@@ -54,7 +54,8 @@ class Metric:
     if neither. `by_tier`: also compared tier by tier.
 
     It is the mean of the rows' values `of` (by default its name), or with `over` the sum of these over the sum of
-    `over`, or with `deviation` their population standard deviation.
+    `over`, or with `deviation` their population standard deviation. `drop` is the CSS class that hides its column in a
+    narrow table: the highest class first.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Metric:
     of: str = ""
     over: str = ""
     deviation: bool = False
+    drop: str = ""
 
     @property
     def decimals(self) -> int:
@@ -78,11 +80,11 @@ STATIC = (
     Metric("fmt", "Command alone", "The answer is a command and nothing else"),
     Metric("xtr", "Command found", "A command can be extracted"),
     Metric("exact", "Exact command", "The extracted command equals the expected one as a string"),
-    Metric("svc", "Same service", "The same service (word 1)"),
+    Metric("svc", "Same service", "The same service (word 1)", drop="col-2"),
     Metric("op_token", "Same operation", "The same operation (word 2), as the published figures count it"),
-    Metric("service_and_op", "Same service and operation", "The same service and operation"),
-    Metric("exact_shell", "Same to a shell", "Equal as a shell reads it, flags in any order"),
-    Metric("lat", "Latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False),
+    Metric("service_and_op", "Same service and operation", "The same service and operation", drop="col-4"),
+    Metric("exact_shell", "Same to a shell", "Equal as a shell reads it, flags in any order", drop="col-3"),
+    Metric("lat", "Latency", "Mean seconds per call", SECONDS, rate=False, better=-1, by_tier=False, drop="col-2"),
     Metric(
         "len",
         "Length of the answer",
@@ -91,6 +93,7 @@ STATIC = (
         rate=False,
         better=0,
         by_tier=False,
+        drop="col-2",
     ),
 )
 LIVE = (

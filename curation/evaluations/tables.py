@@ -1,51 +1,36 @@
 """Figures as tables for pages: one line per model, one cell per figure, rates with their intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, SHARE, STATIC, MetricUnit
+from curation.evaluations.metrics import COUNT, FINE_POINTS, POINTS, STATIC, Metric
 from curation.evaluations.models import EvaluationKind
 from curation.evaluations.screen.figures import Row, number
 
 TITLE = "Figures by model"
 
 
-@dataclass(frozen=True, slots=True)
-class FigureColumn:
-    """`name` is the figure's name in the API; `drop` the CSS class that hides the column in a narrow table."""
-
-    name: str
-    label: str
-    title: str
-    unit: MetricUnit = SHARE
-    drop: str = ""
-
-
-# The columns that a narrow page drops: the highest class first.
-DROPPED = {"svc": "col-2", "exact_shell": "col-3", "service_and_op": "col-4", "lat": "col-2", "len": "col-2"}
-SCREEN_COLUMNS = tuple(FigureColumn(m.name, m.label, m.title, m.unit, DROPPED.get(m.name, "")) for m in STATIC)
+# By their names in the API. Comparisons have metrics of other names, which are made of single episodes.
 LIVE_COLUMNS = (
-    FigureColumn("completion_rate", "completed", "Share of episodes whose task was achieved"),
-    FigureColumn(
-        "completion_rate_without_hints", "unaided", "Share of episodes completed without a hint", drop="col-4"
-    ),
-    FigureColumn("avg_steps", "steps", "Mean steps of all episodes", POINTS),
-    FigureColumn("avg_steps_to_complete", "to complete", "Mean steps of the completed episodes", POINTS, "col-2"),
-    FigureColumn("avg_max_progress", "progress", "Mean of the highest progress of each episode", drop="col-2"),
-    FigureColumn("terminal_reward", "last reward", "Mean reward of the last step", POINTS),
-    FigureColumn("avg_reward_per_step", "per step", "Summed reward over steps", FINE_POINTS, "col-3"),
-    FigureColumn("avg_episode_reward", "summed", "Mean summed reward: it can reward stalling", POINTS, "col-2"),
-    FigureColumn("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, "col-4"),
-    FigureColumn("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
-    FigureColumn("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
-    FigureColumn("invalid_action_rate", "refused", "Share of steps whose action the server refused", drop="col-3"),
+    Metric("completion_rate", "completed", "Share of episodes whose task was achieved"),
+    Metric("completion_rate_without_hints", "unaided", "Share of episodes completed without a hint", drop="col-4"),
+    Metric("avg_steps", "steps", "Mean steps of all episodes", POINTS),
+    Metric("avg_steps_to_complete", "to complete", "Mean steps of the completed episodes", POINTS, drop="col-2"),
+    Metric("avg_max_progress", "progress", "Mean of the highest progress of each episode", drop="col-2"),
+    Metric("terminal_reward", "last reward", "Mean reward of the last step", POINTS),
+    Metric("avg_reward_per_step", "per step", "Summed reward over steps", FINE_POINTS, drop="col-3"),
+    Metric("avg_episode_reward", "summed", "Mean summed reward: it can reward stalling", POINTS, drop="col-2"),
+    Metric("reward_std", "± sum", "Standard deviation of the summed rewards", POINTS, drop="col-4"),
+    Metric("hint_usage_rate", "hints", "Share of episodes that asked for a hint", drop="col-3"),
+    Metric("format_failure_rate", "no command", "Share of steps whose reply had no command", drop="col-3"),
+    Metric("invalid_action_rate", "refused", "Share of steps whose action the server refused", drop="col-3"),
 )
-EPISODES = FigureColumn("n", "episodes", "Episodes that were scored", COUNT)
-TABLE_OF_KIND: Mapping[str, tuple[tuple[FigureColumn, ...], str, str]] = MappingProxyType(
+EPISODES = Metric("n", "episodes", "Episodes that were scored", COUNT)
+TABLE_OF_KIND: Mapping[str, tuple[tuple[Metric, ...], str, str]] = MappingProxyType(
     {
-        EvaluationKind.STATIC.value: (SCREEN_COLUMNS, "Rows", "No answer yet."),
+        EvaluationKind.STATIC.value: (STATIC, "Rows", "No answer yet."),
         EvaluationKind.LIVE.value: (LIVE_COLUMNS, "Episodes", "No episode yet."),
     }
 )
@@ -69,7 +54,7 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Mapping[str, Sequence[R
     by_tier = [{str(row["model"]): row for row in rows} for rows in tiers.values()]
     nothing: Row = {"intervals": {}}
 
-    def cells(row: Row, column: FigureColumn) -> list[dict[str, Any]]:
+    def cells(row: Row, column: Metric) -> list[dict[str, Any]]:
         every = (row, *(rows.get(str(row["model"]), nothing) for rows in by_tier))
         return [{**_cell(one, column), "incomplete": one.get("incomplete")} for one in every]
 
@@ -77,12 +62,12 @@ def tier_table(kind: str, overall: Sequence[Row], tiers: Mapping[str, Sequence[R
     return {"heads": [tier or "no tier" for tier in tiers], "figures": figures}
 
 
-def _line(row: Row, columns: Sequence[FigureColumn]) -> dict[str, Any]:
+def _line(row: Row, columns: Sequence[Metric]) -> dict[str, Any]:
     missing = int(number(row, "episodes_missing") + number(row, "rows_missing"))
     return {**row, "missing": missing, "cells": [_cell(row, column) for column in columns]}
 
 
-def _cell(row: Row, column: FigureColumn) -> dict[str, Any]:
+def _cell(row: Row, column: Metric) -> dict[str, Any]:
     """`interval` is the 95 % interval of a rate, in percent."""
     value, intervals = row.get(column.name), row["intervals"]
     if not isinstance(value, int | float):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from curation.evaluations.families import family_of
-from curation.evaluations.models import Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
+from curation.evaluations.models import EvaluatedModel, Evaluation, ScreenedAnswer, ScreenedAnswerText, Split, SplitRow
 from curation.evaluations.params import EvaluateParams
 from curation.llm.client.completion import Completion, CompletionRequest, EndpointTarget
 from curation.llm.client.errors import Misconfigured, OutOfQuota, RateLimited, Refused
@@ -25,46 +25,17 @@ KEYS = (401, 402, 407)
 FIGURES = ("call", "mark", "cut", "failed", "latency_ms", "length", *FLAGS)
 
 
-class ScreenedRow(NamedTuple):
-    """A row of a split for one model, and the command and family that its answer is scored by."""
-
-    evaluation_id: int
-    by_id: int
-    row_id: int
-    expected: str
-    family: CommandFamily
-
-    def answered(
-        self, completion: Completion | None, call_id: int | None, latency_ms: int, error: str = ""
-    ) -> ScreenedAnswerText:
-        """Score an answer, or return why there is none. `call_id` is its call, or the last one that failed."""
-        text = storable(completion.text) if completion else ""
-        score: CommandScore = score_command(text, self.expected, self.family) if completion else FAILED
-        row = ScreenedAnswer(
-            evaluation_id=self.evaluation_id,
-            by_id=self.by_id,
-            row_id=self.row_id,
-            call_id=call_id,
-            mark=score.mark,
-            cut=completion is not None and completion.finish_reason.lower() in CUT,
-            failed=completion is None,
-            latency_ms=latency_ms,
-            length=len(text),
-            **{name: getattr(score, name) for name in FLAGS},
-        )
-        return ScreenedAnswerText(
-            screened=row,
-            completion=text,
-            extracted=score.extracted if score.xtr else "",
-            thinking=storable(completion.thinking) if completion else "",
-            error=storable(error)[:MAX_ERROR],
-        )
-
-
 class ScreenJob(NamedTuple):
-    row: ScreenedRow
+    """A row of a split for one model, and the family that its answer is scored by."""
+
+    by: EvaluatedModel
+    row: SplitRow
+    family: CommandFamily
     target: EndpointTarget
-    request: CompletionRequest
+
+    @property
+    def request(self) -> CompletionRequest:
+        return CompletionRequest(self.row.text.messages, self.by.call_params)
 
 
 class ScreenStage(StageOf[EvaluateParams]):
@@ -95,9 +66,7 @@ class ScreenStage(StageOf[EvaluateParams]):
             row, model = rows.get(item.target_id or 0), models.get(item.data["place"])
             if row is None or model is None:
                 continue
-            request = CompletionRequest(row.text.messages, model.call_params)
-            screened = ScreenedRow(evaluation.pk, model.pk, row.pk, row.text.expected, family)
-            jobs[item.pk] = ScreenJob(screened, targets[model.name], request)
+            jobs[item.pk] = ScreenJob(model, row, family, targets[model.name])
         return jobs
 
     async def work(self, context: LlmContext, item: Item, job: ScreenJob | None) -> Write:
@@ -119,7 +88,7 @@ class ScreenStage(StageOf[EvaluateParams]):
             reason = str(failed)
             return _save_answer(lambda: _failed(item, job, reason))
         said = answer.completion
-        return _save_answer(lambda: job.row.answered(said, answer.call_id, said.latency_ms))
+        return _save_answer(lambda: scored(job.by, job.row, job.family, said, answer.call_id, said.latency_ms))
 
 
 def chosen_rows(split: Split, params: EvaluateParams) -> list[int]:
@@ -149,7 +118,41 @@ def _failed(item: Item, job: ScreenJob, reason: str) -> ScreenedAnswerText:
     own = Call.objects.filter(item=item, content_hash=job.request.content_hash(job.target))
     last = own.order_by("-pk").values_list("pk", "latency_ms").first()
     call_id, latency_ms = last or (None, 0)
-    return job.row.answered(None, call_id, latency_ms or 0, reason)
+    return scored(job.by, job.row, job.family, None, call_id, latency_ms or 0, reason)
+
+
+def scored(
+    by: EvaluatedModel,
+    row: SplitRow,
+    family: CommandFamily,
+    completion: Completion | None,
+    call_id: int | None,
+    latency_ms: int,
+    error: str = "",
+) -> ScreenedAnswerText:
+    """Score a model's answer to a row by its expected command, or return why there is none. `call_id` is its call, or
+    the last one that failed."""
+    text = storable(completion.text) if completion else ""
+    score: CommandScore = score_command(text, row.text.expected, family) if completion else FAILED
+    screened = ScreenedAnswer(
+        evaluation_id=by.evaluation_id,
+        by=by,
+        row=row,
+        call_id=call_id,
+        mark=score.mark,
+        cut=completion is not None and completion.finish_reason.lower() in CUT,
+        failed=completion is None,
+        latency_ms=latency_ms,
+        length=len(text),
+        **{name: getattr(score, name) for name in FLAGS},
+    )
+    return ScreenedAnswerText(
+        screened=screened,
+        completion=text,
+        extracted=score.extracted if score.xtr else "",
+        thinking=storable(completion.thinking) if completion else "",
+        error=storable(error)[:MAX_ERROR],
+    )
 
 
 def _save_answer(answered: Callable[[], ScreenedAnswerText]) -> Write:

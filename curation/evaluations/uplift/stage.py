@@ -10,7 +10,7 @@ import orjson
 
 from curation.evaluations.families import family_of
 from curation.evaluations.models import EvaluatedModel, Evaluation
-from curation.evaluations.screen.stage import ScreenedRow, save_answers
+from curation.evaluations.screen.stage import save_answers, scored
 from curation.evaluations.uplift.params import EXPORTS, SIDES, UpliftParams, arms_of, recipe_in, trainings
 from curation.evaluations.uplift.train import command_of, train, write_rows
 from curation.exports.models import Export
@@ -90,9 +90,7 @@ class TrainStage(StageOf[UpliftParams]):
         def write() -> Json:
             save_answers(
                 [
-                    ScreenedRow(evaluation.pk, model.pk, pk, rows[pk].text.expected, family).answered(
-                        Completion(text, "", "stop", None, None, None, None, 0), None, 0
-                    )
+                    scored(model, rows[pk], family, Completion(text, "", "stop", None, None, None, None, 0), None, 0)
                     for pk, text in trained.answers.items()
                 ]
             )
