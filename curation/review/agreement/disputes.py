@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from django.db.models import F
 from django.utils.safestring import SafeString
@@ -22,14 +21,6 @@ from curation.web.text.markup import render_text
 from judging.messages import message_text
 
 
-class KeptText(NamedTuple):
-    """A decision, the picked side as pages name it, and the text that it keeps; "" for none."""
-
-    row: Decision
-    pick: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class Dispute:
     """`may_keep`: the caller is none of those who disagree, and so may adjudicate. `answers`: side → the text as it was
@@ -47,9 +38,9 @@ class Dispute:
         named = ((Pick.KING, self.words.opponent), (Pick.CHALLENGER, self.words.candidate))
         return [(label, render_text(self.answers[side])) for side, label in named if self.answers.get(side)]
 
-    def kept(self) -> list[KeptText]:
-        sides = [(row, self.opponent if row.pick == Pick.KING else row.pick) for row in self.decisions]
-        return [KeptText(row, side, self._text(row)) for row, side in sides]
+    def kept(self) -> list[tuple[Decision, str, str]]:
+        """Each decision, the picked side as pages name it, and the text that it keeps; "" for none."""
+        return [(row, self.opponent if row.pick == Pick.KING else row.pick, self._text(row)) for row in self.decisions]
 
     def _text(self, row: Decision) -> str:
         if row.revision is not None:

@@ -9,6 +9,7 @@ from django.db.models import Exists, OuterRef
 from pydantic import Field
 
 from curation.projects.models import Project
+from curation.review.decisions.outcome import Decider
 from curation.review.models import DECIDING, Action, Decision
 from curation.samples.models import Bucket, Unblinding
 from curation.web.lists.filters import url_query
@@ -23,24 +24,11 @@ DIMENSIONS = {
 }
 
 
-class Opinion(NamedTuple):
-    reviewer: str
-    action: str
-    pick: str
-
-    def value(self, dimension: str) -> str | None:
-        if dimension == "outcome":
-            return self.action
-        if dimension == "kept":
-            return self.pick or "kept" if self.action == Action.APPROVE else None
-        return f"{self.action} {self.pick}" if self.action == Action.APPROVE else self.action
-
-
 class AgreementUnit(NamedTuple):
     """A sample that two or more people decided independently."""
 
     bucket: str
-    opinions: tuple[Opinion, ...]
+    opinions: tuple[Decider, ...]
 
     @property
     def reviewers(self) -> set[str]:
@@ -76,17 +64,18 @@ def units_of(project: Project) -> list[AgreementUnit]:
     looked = Unblinding.objects.filter(**before)
     rows = Decision.objects.of(project).filter(round__gt=0, action__in=DECIDING, batch="")
     rows = rows.exclude(Exists(looked)).order_by("id")
-    columns = ("sample_id", "round", "settles", "undone_by", "sample__bucket", "reviewer__username")
-    first: dict[int, dict[int, dict[str, Opinion]]] = defaultdict(lambda: defaultdict(dict))
+    columns = ("sample_id", "round", "settles", "undone_by", "sample__bucket")
+    first: dict[int, dict[int, dict[str, Decider]]] = defaultdict(lambda: defaultdict(dict))
     standing, settled = set[tuple[int, int, str]](), set[tuple[int, int]]()
     buckets: dict[int, str] = {}
-    for row in rows.values_list(*columns, "action", "pick").iterator(chunk_size=5_000):
-        sample, number, settles, undone_by, bucket, reviewer, action, pick = row
+    for row in rows.values_list(*columns, "pk", "reviewer__username", "action", "pick").iterator(chunk_size=5_000):
+        sample, number, settles, undone_by, bucket, *opinion = row
+        one = Decider._make(opinion)
         buckets[sample] = bucket
         if undone_by is None:
-            standing.add((sample, number, reviewer))
+            standing.add((sample, number, one.reviewer))
         if (sample, number) not in settled:
-            first[sample][number].setdefault(reviewer, Opinion(reviewer, action, pick))
+            first[sample][number].setdefault(one.reviewer, one)
         if settles:
             settled.add((sample, number))
     units = []
@@ -111,7 +100,7 @@ def _figures(units: Sequence[AgreementUnit], dimension: str) -> Iterator[FigureO
         return FigureOut(of, names, dimension, measure, query, found.n, found.same, found.value, ends, found.too_few)
 
     def alpha(of: str, names: tuple[str, ...], included: Sequence[AgreementUnit], **query: str) -> FigureOut:
-        given = [[opinion.value(dimension) for opinion in unit.opinions] for unit in included]
+        given = [[_value(opinion, dimension) for opinion in unit.opinions] for unit in included]
         values = [[value for value in row if value is not None] for row in given]
         shown = _query(dimension, [*query.items()])
         return figure(of, names, "alpha", group_agreement(values), shown)
@@ -132,11 +121,19 @@ def _figures(units: Sequence[AgreementUnit], dimension: str) -> Iterator[FigureO
             yield alpha("bucket", (bucket,), in_bucket, bucket=bucket)
 
 
+def _value(opinion: Decider, dimension: str) -> str | None:
+    if dimension == "outcome":
+        return opinion.action
+    if dimension == "kept":
+        return opinion.pick or "kept" if opinion.action == Action.APPROVE else None
+    return f"{opinion.action} {opinion.pick}" if opinion.action == Action.APPROVE else opinion.action
+
+
 def _query(dimension: str, pairs: Sequence[tuple[str, str]]) -> str:
     return "" if dimension == "kept" else url_query([*pairs, ("independent", "true")])
 
 
 def _pair(unit: AgreementUnit, one: str, two: str, dimension: str) -> tuple[str, str] | None:
-    by = {opinion.reviewer: opinion.value(dimension) for opinion in unit.opinions}
+    by = {opinion.reviewer: _value(opinion, dimension) for opinion in unit.opinions}
     first, second = by.get(one), by.get(two)
     return None if first is None or second is None else (first, second)

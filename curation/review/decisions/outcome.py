@@ -40,17 +40,6 @@ class SampleOutcome(NamedTuple):
     as_approved: bool
 
 
-class LatestRevision(NamedTuple):
-    """The last revision of one side's answer."""
-
-    pk: int
-    number: int
-    text: str
-    leak_score: float | None
-    leak_flag: bool
-    leak_spans: list[dict[str, object]]
-
-
 class Approval(NamedTuple):
     """A standing approval: the side that it keeps, the text that it names, the texts that the scan read, and its round,
     0 if one person decided (`Decision`). A standing rejection has the same fields, and names no text. Under a guarantee
@@ -187,10 +176,10 @@ def latest_revision(sample: Sample, side: str, *, reader: int | None = None) -> 
     return rows.order_by("-number", "-id").first()
 
 
-def latest_revisions(ids: Sequence[int], *, reader: int | None = None) -> dict[int, dict[str, LatestRevision]]:
+def latest_revisions(ids: Sequence[int], *, reader: int | None = None) -> dict[int, dict[str, Revision]]:
     """The latest revision of each side's answer that everybody sees, or this reader, by sample id and side."""
-    latest: dict[int, dict[str, LatestRevision]] = {}
+    latest: dict[int, dict[str, Revision]] = {}
     rows = Revision.objects.seen_by(reader).not_undone().filter(sample_id__in=IdList(ids)).order_by("number", "id")
-    for sample_id, of, *columns in rows.values_list("sample_id", "of", "pk", *LatestRevision._fields[1:]):
-        latest.setdefault(sample_id, {})[of] = LatestRevision(*columns)
+    for row in rows:
+        latest.setdefault(row.sample_id, {})[row.of] = row
     return latest

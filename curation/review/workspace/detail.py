@@ -5,7 +5,7 @@ call, for the page, the panel and REST; and the scan's findings in these texts, 
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -16,9 +16,9 @@ from curation.duels.pages.schemas import FactsOut
 from curation.projects.access import Access
 from curation.projects.settings.data import OF_TURNS, Words
 from curation.review.decisions.findings import CHALLENGER, TextFinding, findings_of
-from curation.review.decisions.outcome import LatestRevision, latest_revisions
+from curation.review.decisions.outcome import latest_revisions
 from curation.review.decisions.revise import reference_text
-from curation.review.models import Pick
+from curation.review.models import Pick, Revision
 from curation.samples.models import SCANNED, Sample
 from curation.trajectories.session.conversation import StepConversation
 from curation.trajectories.session.shown import Shown
@@ -49,7 +49,7 @@ class AnswerDetail:
     model: str
     text: str
     facts: FactsOut
-    revision: LatestRevision | None
+    revision: Revision | None
     leak_score: float | None = None
     leak_spans: tuple[dict[str, object], ...] = ()
 
@@ -118,7 +118,7 @@ def detail_of(sample: Sample, reader: int | None, words: Words = OF_TURNS) -> De
     return Detail(duel, king, challenger)
 
 
-def _answer(side: Pick, label: str, row: Answer, latest: dict[str, LatestRevision]) -> AnswerDetail:
+def _answer(side: Pick, label: str, row: Answer, latest: dict[str, Revision]) -> AnswerDetail:
     linted = side == Pick.CHALLENGER  # of the models' answers the lint reads no other
     return AnswerDetail(
         side=side,
@@ -164,17 +164,6 @@ CONTEXT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTexts:
-    """The texts on the page of a sample: `answers` by side from left to right, each with its place and the revision
-    that is shown, 0 for the answer as recorded; its history or session; and its `remarks`, each `comment` or `note`
-    with the id of its decision or revision."""
-
-    answers: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    transcript: History | Shown | None = None
-    remarks: Collection[tuple[str, int]] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class FindingView:
     """One finding in its context. `anchor` is the id of its mark, empty if the page does not show the text; `load_url`
     loads the part of a transcript that has the mark. `action` is an export's action on it, `keep_out` or `mask`."""
@@ -187,15 +176,14 @@ class FindingView:
     html: SafeString
 
 
-def findings_shown(access: Access, sample: Sample, *, blind: bool, shown: ShownTexts) -> list[FindingView]:
+def findings_shown(access: Access, sample: Sample, *, blind: bool, places: "ShownPlaces") -> list[FindingView]:
     """Return the findings in the order of the texts. Remarks of other reviewers are left out while the review is
     blind."""
     if not sample.flags & SCANNED and not sample.clearances.exists():
         return []
-    places = _Places(access, sample, shown)
     views = []
     told: set[tuple[str, int]] = set()
-    first = next(iter(shown.answers), CHALLENGER)
+    first = next(iter(places.answers), CHALLENGER)
     for number, found in enumerate(findings_of(sample, first=first)):
         place, anchor, load_url = places.of(found, number)
         if found.kind == CONTROL and (found.part, found.index) in told:
@@ -223,12 +211,25 @@ def marks_of(findings: Iterable[FindingView], part: str, *, index: int | None = 
     ]
 
 
-class _Places:
-    """Where the page shows each finding: the place in words, the id of its mark, and the URL that loads it."""
+class ShownPlaces:
+    """Where the page of a sample shows each finding: the place in words, the id of its mark, and the URL that loads it.
 
-    def __init__(self, access: Access, sample: Sample, shown: ShownTexts) -> None:
-        self._shown = shown
-        self._view = "" if shown.transcript is None or isinstance(shown.transcript, History) else shown.transcript.view
+    The page has the `answers` by side from left to right, each with its place and the revision that is shown, 0 for the
+    answer as recorded; the history or session; and `remarks`, each `comment` or `note` with the id of its decision or
+    revision.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        sample: Sample,
+        *,
+        answers: Mapping[str, tuple[str, int]],
+        transcript: History | Shown | None,
+        remarks: Collection[tuple[str, int]],
+    ) -> None:
+        self.answers, self._transcript, self._remarks = answers, transcript, remarks
+        self._view = "" if transcript is None or isinstance(transcript, History) else transcript.view
         name = "sample-sibling" if self._view else "history-window"
         self._url = reverse(name, args=[access.project.slug, sample.pk])
         self._marks: dict[tuple[str, int], dict[str, Mark]] = {}
@@ -242,10 +243,10 @@ class _Places:
         if found.part in ("history", "turn", "tools"):
             return self._in_transcript(found)
         if found.part in ("comment", "note"):
-            return f"a {found.part}", anchor if (found.part, found.index) in self._shown.remarks else "", ""
-        if found.part not in self._shown.answers:
+            return f"a {found.part}", anchor if (found.part, found.index) in self._remarks else "", ""
+        if found.part not in self.answers:
             return found.part, "", ""
-        place, revision = self._shown.answers[found.part]
+        place, revision = self.answers[found.part]
         if revision != found.index:
             return f"{place} answer before its revision", "", ""
         return f"{place} answer", anchor, ""
@@ -254,7 +255,7 @@ class _Places:
         key = (found.part, found.index)
         number = self._numbers[key]
         self._numbers[key] += 1
-        transcript = self._shown.transcript
+        transcript = self._transcript
         if transcript is None:
             return found.part, "", ""
         if found.part == "tools":

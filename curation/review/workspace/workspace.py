@@ -31,7 +31,7 @@ from curation.review.workspace.detail import (
     AnswerDetail,
     Detail,
     FindingView,
-    ShownTexts,
+    ShownPlaces,
     detail_of,
     findings_shown,
     history_of,
@@ -170,14 +170,16 @@ def workspace_of(
     history = None if rollout else history_of(sample)
     questions = list(Question.objects.asked(access.project, sample.kind))
     revisions = _revisions(sample, access) if found and not blind else []
-    shown = ShownTexts(
+    places = ShownPlaces(
+        access,
+        sample,
         answers={
             SIDES[answer.side]: (place, answer.revision.pk if answer.revision else 0) for place, _, answer in answers
         },
         transcript=rollout.transcript if rollout else history,
         remarks={("comment", row.pk) for row in decisions} | {("note", row.pk) for row in revisions},
     )
-    findings = findings_shown(access, sample, blind=blind, shown=shown)
+    findings = findings_shown(access, sample, blind=blind, places=places)
     hides_ending = rolled_out and blind
     return Workspace(
         sample=sample,
