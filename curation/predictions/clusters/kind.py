@@ -9,7 +9,7 @@ from django.urls import reverse
 from pydantic import Field
 
 from curation.exports.hygiene.embed import EmbedStage, vectors_of
-from curation.predictions.clusters.samples import ClusteredText, refusal, tasks_of, texts
+from curation.predictions.clusters.samples import refusal, tasks_of, texts
 from curation.predictions.extra import missing_extra
 from curation.predictions.models import Cluster, ClusteredSample
 from curation.projects.models import Project
@@ -57,13 +57,13 @@ class ClusterStage:
         embeddings = None
         if self._embedded:
             vectors = vectors_of(run)
-            wanted, known = ([one for one in part if one.text in vectors] for part in (wanted, known))
+            wanted, known = ({pk: text for pk, text in part.items() if text in vectors} for part in (wanted, known))
             missing = total - len(wanted)
             if not wanted or (of == Cluster.Of.NEW and not known):
                 raise ItemFailed("The texts have no embeddings: the calls of the endpoint failed.")
-            embeddings = np.stack([vectors[one.text] for one in (*wanted, *known)])
+            embeddings = np.stack([vectors[text] for text in (*wanted.values(), *known.values())])
         context.checkpoint()
-        space = TextSpace([one.text for one in (*wanted, *known)], embeddings)
+        space = TextSpace([*wanted.values(), *known.values()], embeddings)
         chosen, likeness = list(range(len(wanted))), {}
         if of == Cluster.Of.NEW:
             likeness = dict(space.unlike(chosen, range(len(wanted), len(wanted) + len(known))))
@@ -73,7 +73,7 @@ class ClusterStage:
         counts = {"clusters": len(groups), "samples": len(chosen), "read": total, "not_embedded": missing}
 
         def write() -> Json:
-            _write(run, of, groups, wanted, likeness)
+            _write(run, of, groups, list(wanted), likeness)
             return counts
 
         return write
@@ -84,22 +84,20 @@ def _write(
     run: Run,
     of: str,
     groups: Sequence[tuple[list[str], list[int]]],
-    texts: Sequence[ClusteredText],
+    samples: Sequence[int],
     likeness: dict[int, float],
 ) -> None:
-    """Replace the project's clusters of the kind by these; samples that are gone are left out."""
+    """Replace the project's clusters of the kind by these; `samples` that are gone are left out."""
     Cluster.objects.filter(project=run.project_id, of=of).delete()
-    there = set(Sample.objects.filter(pk__in=IdList([one.sample for one in texts])).values_list("pk", flat=True))
+    there = set(Sample.objects.filter(pk__in=IdList(samples)).values_list("pk", flat=True))
     for words, members in groups:
-        kept = [member for member in members if texts[member].sample in there]
+        kept = [member for member in members if samples[member] in there]
         if not kept:
             continue
         cluster = Cluster.objects.create(project=run.project, run=run, of=of, words=words, size=len(kept))
         ClusteredSample.objects.bulk_create(
             [
-                ClusteredSample(
-                    cluster=cluster, sample_id=texts[member].sample, place=place, likeness=likeness.get(member)
-                )
+                ClusteredSample(cluster=cluster, sample_id=samples[member], place=place, likeness=likeness.get(member))
                 for place, member in enumerate(kept)
             ],
             batch_size=1_000,

@@ -1,7 +1,6 @@
 """The samples that are grouped, and their texts."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from django.db.models import F, Q
 from django.db.models.functions import Right
@@ -16,11 +15,6 @@ from curation.web.ids import IdList
 
 # The newest samples of each kind, characters from the end of a text, and reviewed samples before others can be new.
 MOST, READ, FEWEST_REVIEWED = 5_000, 2_000, 20
-
-
-class ClusteredText(NamedTuple):
-    sample: int
-    text: str
 
 
 def failures(project: Project) -> SampleQuerySet:
@@ -56,25 +50,26 @@ def refusal(project: Project, of: str) -> str:
     )
 
 
-def texts(project: Project, of: str) -> tuple[list[ClusteredText], list[ClusteredText]]:
+def texts(project: Project, of: str) -> tuple[dict[int, str], dict[int, str]]:
+    """Return the texts to group by their samples, and those among which a new one is no longer new."""
     if of == Cluster.Of.FAILURES:
-        return texts_of(failures(project)), []
+        return texts_of(failures(project)), {}
     return texts_of(pending(project)), texts_of(reviewed(project))
 
 
 def tasks_of(project: Project, of: str) -> EmbeddedTasks:
     """Return the texts to embed."""
-    both = dict.fromkeys(text.text for part in texts(project, of) for text in part)
+    both = dict.fromkeys(text for part in texts(project, of) for text in part.values())
     return EmbeddedTasks(frozenset(list(both)[:MOST_TASKS]), frozenset(), max(0, len(both) - MOST_TASKS))
 
 
-def texts_of(rows: SampleQuerySet) -> list[ClusteredText]:
-    """Return each sample's reasons and comments, how its trajectory failed, and the end of its text."""
+def texts_of(rows: SampleQuerySet) -> dict[int, str]:
+    """Return, by sample, its reasons and comments, how its trajectory failed, and the end of its text."""
     columns = ("pk", "trajectory__outcome", "trajectory__exception", "trajectory__panic_reason", "end")
     found = rows.annotate(end=Right(F("text__body"), READ)).order_by("-id").values_list(*columns)[:MOST]
     read = list(found)
     said = _texts([row[0] for row in read])
-    return [ClusteredText(pk, " ".join(filter(None, (said.get(pk), *words)))) for pk, *words in read]
+    return {pk: " ".join(filter(None, (said.get(pk), *words))) for pk, *words in read}
 
 
 def _texts(ids: Sequence[int]) -> dict[int, str]:
