@@ -5,7 +5,7 @@ them. They are found by the signatures of their bundles when one is saved, and c
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from django.db import connections, transaction
@@ -38,18 +38,14 @@ _KEPT = word_set(
 )
 
 
-class CopySignature(NamedTuple):
-    """`exact`: 8 bytes of a digest over the whole; `near`: the minima over its windows, empty for a short bundle."""
-
-    exact: bytes
-    near: bytes
-
-
-def copy_signature(document: Mapping[str, Any]) -> CopySignature:
+def copy_signature(document: Mapping[str, Any]) -> ScenarioSignature:
+    """Return the signature of a bundle: 8 bytes of a digest over the whole, and the minima over its windows, none for a
+    short bundle."""
     parts = [_WORDS.findall(text) for text in _texts(document)]
     whole = hashlib.blake2b("\0".join(sorted(_without_names(part) for part in parts)).encode(), digest_size=8)
     windows = {window for part in parts for window in _windows(part)}
-    return CopySignature(whole.digest(), minima_of(windows) if len(windows) >= MIN_WINDOWS else b"")
+    near = minima_of(windows) if len(windows) >= MIN_WINDOWS else b""
+    return ScenarioSignature(version=VERSION, exact=whole.digest(), near=near)
 
 
 def _texts(document: Mapping[str, Any]) -> Iterator[str]:
@@ -119,7 +115,8 @@ def link_all(using: str, **_: object) -> None:
 
 def _signed(text: ScenarioText) -> ScenarioSignature:
     made = copy_signature(text.bundle)
-    return ScenarioSignature(scenario_id=text.scenario_id, version=VERSION, exact=made.exact, near=made.near)
+    made.scenario_id = text.scenario_id
+    return made
 
 
 def _groups(project: Project) -> dict[int, int]:

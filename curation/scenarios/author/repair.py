@@ -20,7 +20,7 @@ from curation.scenarios.bundles.harbor import HarborTask
 from curation.scenarios.bundles.save import save_scenario
 from curation.scenarios.claims.evidence import ClaimFinding
 from curation.scenarios.gate.result import BundleGateResult
-from curation.scenarios.gate.stage import GateJob, GateStage, Scenarios, save_verdict
+from curation.scenarios.gate.stage import GateStage, Scenarios, save_verdict
 from curation.scenarios.models import GateReport, Scenario, ScenarioQuerySet, ScenarioStatus
 from curation.scenarios.taxonomy.axes import taxonomy_of
 from curation.web.problems import Stale
@@ -133,7 +133,7 @@ def save_repair(
         except Stale:
             return {"repaired": False, "reason": "edited meanwhile"}
         if judged is not None:
-            save_verdict(GateJob(scenario.pk, mended.sha256, mended.document()), run=run, judged=judged)
+            save_verdict(scenario.pk, mended.sha256, run=run, judged=judged)
         return {"scenario": str(scenario.pk), "repaired": changed, **written.result()}
 
     return write

@@ -3,9 +3,11 @@ and the scenario is admitted.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from django.db import transaction
+from ninja import Schema
+from pydantic import Field
 
 from curation.projects.access import Access
 from curation.projects.models import Scope
@@ -16,31 +18,41 @@ from curation.scenarios.models import MAX_REASON, AxisClearance, GateReport, Sce
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
 from curation.web.ids import lock_row
 from curation.web.problems import Conflict, FieldError, Invalid, Stale
+from curation.web.schemas import Out, Username
 
 
-@dataclass(frozen=True, slots=True)
-class AxisCheck:
-    """One claimed value with the gate's finding. `reason` says why it is a mismatch or unchecked."""
+class ClearanceOut(Out):
+    """A person says that the claim is right."""
 
-    axis: str
-    value: str
-    finding: str
-    reason: str = ""
+    by: Username | None = Field(validation_alias="user", description="Null if the account was deleted.")
+    comment: str
+    at: datetime = Field(validation_alias="created_at")
+
+
+class AxisCheckOut(Schema):
+    """One claimed axis. A mismatch that nobody cleared holds the scenario back."""
+
+    axis: str = Field(examples=["doc_depth"])
+    value: str = Field(examples=["layered"])
+    finding: str = Field(examples=["mismatch"], description="fits, mismatch or unchecked")
+    reason: str = Field(description="What is wrong, or why it is unchecked.")
+    cleared: ClearanceOut | None = None
 
     def as_json(self) -> dict[str, str]:
-        return asdict(self)
+        """The check as reports store it."""
+        return self.model_dump(exclude={"cleared"})
 
 
-def check_axes(evidence: BundleEvidence) -> tuple[AxisCheck, ...]:
+def check_axes(evidence: BundleEvidence) -> tuple[AxisCheckOut, ...]:
     checked = []
     for axis, given in evidence.bundle.axes.items():
         value = str(given)
         finding, reason = _check(axis, value, evidence)
-        checked.append(AxisCheck(axis, value, finding.value, reason))
+        checked.append(AxisCheckOut(axis=axis, value=value, finding=finding.value, reason=reason))
     return tuple(checked)
 
 
-def reason_of(wrong: Sequence[AxisCheck]) -> str:
+def reason_of(wrong: Sequence[AxisCheckOut]) -> str:
     """Why mismatches hold a scenario back, as one sentence for each."""
     return " ".join(f"{check.axis} is claimed as {check.value}, but {check.reason}." for check in wrong)
 
@@ -115,9 +127,18 @@ def clear_axes(
     return row
 
 
-def open_mismatches(row: Scenario) -> list[AxisCheck]:
+def open_mismatches(row: Scenario) -> list[AxisCheckOut]:
     """The mismatches of the newest report on the current bundle that nobody cleared."""
     report = GateReport.objects.newest_of([row]).get(row.pk)
-    cleared = AxisClearance.objects.of_bundle(row.pk, row.bundle_sha256)
-    checks = [AxisCheck(**check) for check in (report.axes if report else [])]
-    return [check for check in checks if check.finding == ClaimFinding.MISMATCH and check.axis not in cleared]
+    checks = checked_axes(report) if report else []
+    return [check for check in checks if check.finding == ClaimFinding.MISMATCH and check.cleared is None]
+
+
+def checked_axes(report: GateReport) -> list[AxisCheckOut]:
+    """Return the claims that a report checked, mismatches with the person who cleared them."""
+    cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
+    found = []
+    for check in report.axes:
+        by = cleared.get(check["axis"]) if check["finding"] == ClaimFinding.MISMATCH else None
+        found.append(AxisCheckOut.model_validate({**check, "cleared": by}))
+    return found

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from curation.runs.kinds import Json
 from curation.runs.models import Run
-from curation.scenarios.claims.check import AxisCheck
+from curation.scenarios.claims.check import AxisCheckOut
 from curation.scenarios.models import MAX_REASON, GateReport, Scenario, ScenarioStatus
 from curation.web.text.storable import storable, storable_json
 from sandbox.gate.report import Check
@@ -24,7 +24,7 @@ class BundleGateResult:
     reason: str
     checks: tuple[Check, ...]
     backend: str = ""
-    axes: tuple[AxisCheck, ...] = ()
+    axes: tuple[AxisCheckOut, ...] = ()
 
 
 EDITED = "edited meanwhile"

@@ -5,7 +5,7 @@ A dry run checks only the bundle's structure and marks the scenario as such.
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -52,19 +52,6 @@ DELETED = "its scenario was deleted"
 ALREADY_ADMITTED = "already admitted; name it in the filter to gate it again"
 
 
-@dataclass(frozen=True, slots=True)
-class GateJob:
-    """A bundle as it was when its item was claimed."""
-
-    scenario_id: int
-    bundle_sha256: str
-    document: Mapping[str, object]
-
-    @classmethod
-    def of(cls, scenario: Scenario) -> "GateJob":
-        return cls(scenario.pk, scenario.bundle_sha256, scenario.text.bundle)
-
-
 class _PlannedGate:
     """`scenarios` returns the run's scenarios; admitted ones are skipped unless `again`."""
 
@@ -91,9 +78,8 @@ class DryRunStage(_PlannedGate):
         scenario = Scenario.objects.of(context.run.project).with_bundle().filter(pk=item.target_id or 0).first()
         if scenario is None:
             raise ItemSkipped(DELETED)
-        return partial(
-            save_verdict, GateJob.of(scenario), run=context.run, judged=check_structure(scenario, context.run)
-        )
+        judged = check_structure(scenario, context.run)
+        return partial(save_verdict, scenario.pk, scenario.bundle_sha256, run=context.run, judged=judged)
 
 
 class GateStage(_PlannedGate):
@@ -119,19 +105,21 @@ class GateStage(_PlannedGate):
             harbor_command()
         return []
 
-    def load(self, run: Run, items: Sequence[Item]) -> dict[int, GateJob]:
+    def load(self, run: Run, items: Sequence[Item]) -> dict[int, Scenario]:
+        """Each scenario with its bundle as it is when its item is claimed."""
         ids = {item.target_id for item in items if item.target_id is not None}
         found = Scenario.objects.of(run.project).with_bundle().in_bulk(ids)
-        return {item.pk: GateJob.of(found[item.target_id]) for item in items if item.target_id in found}
+        return {item.pk: found[item.target_id] for item in items if item.target_id in found}
 
-    async def work(self, context: LlmContext, item: Item, job: GateJob | None) -> Write:
+    async def work(self, context: LlmContext, item: Item, job: Scenario | None) -> Write:
         if job is None:
             raise ItemSkipped(DELETED)
-        if is_harbor(job.document):
-            judged = await gate_harbor(job.document, repeats=self._repeats)
+        document = job.text.bundle
+        if is_harbor(document):
+            judged = await gate_harbor(document, repeats=self._repeats)
         else:
-            judged = await gate_bundle(stored_bundle(job.document), repeats=self._repeats, labels=labels_of(item))
-        return partial(save_verdict, job, run=context.run, judged=judged)
+            judged = await gate_bundle(stored_bundle(document), repeats=self._repeats, labels=labels_of(item))
+        return partial(save_verdict, job.pk, job.bundle_sha256, run=context.run, judged=judged)
 
 
 def gate_stage(*, dry_run: bool, repeats: int, again: bool, scenarios: Scenarios) -> Stage:
@@ -196,17 +184,17 @@ def check_structure(scenario: Scenario, run: Run) -> BundleGateResult:
 
 
 @transaction.atomic
-def save_verdict(job: GateJob, *, run: Run | None, judged: BundleGateResult) -> Json:
-    """Save the report and set the scenario's status, unless its bundle was edited meanwhile.
+def save_verdict(scenario_id: int, bundle_sha256: str, *, run: Run | None, judged: BundleGateResult) -> Json:
+    """Save the report on a bundle and set the scenario's status, unless it has another bundle meanwhile.
 
     A claimed axis that the gate's run contradicts holds the scenario back, unless a person cleared it.
     """
-    row = Scenario.objects.select_for_update().filter(pk=job.scenario_id).first()
+    row = Scenario.objects.select_for_update().filter(pk=scenario_id).first()
     if row is None:
         return {"verdict": "deleted meanwhile"}
     status, reason = judged.status, judged.reason
     if status == ScenarioStatus.ADMITTED:
-        cleared = AxisClearance.objects.of_bundle(row.pk, job.bundle_sha256)
+        cleared = AxisClearance.objects.of_bundle(row.pk, bundle_sha256)
         wrong = [check for check in judged.axes if check.finding == ClaimFinding.MISMATCH and check.axis not in cleared]
         if wrong:
             status, reason = ScenarioStatus.HELD, reason_of(wrong)
@@ -214,14 +202,14 @@ def save_verdict(job: GateJob, *, run: Run | None, judged: BundleGateResult) -> 
     report = GateReport.objects.create(
         scenario=row,
         run=run,
-        bundle_sha256=job.bundle_sha256,
+        bundle_sha256=bundle_sha256,
         verdict=status,
         reason=reason,
         axes=storable_json([check.as_json() for check in judged.axes]),
         checks=storable_json([check.as_json() for check in judged.checks]),
         backend=judged.backend,
     )
-    if row.bundle_sha256 != job.bundle_sha256:
+    if row.bundle_sha256 != bundle_sha256:
         return {"verdict": "edited meanwhile", "report": report.pk}
     row.status, row.reason = status, reason
     row.save(update_fields=["status", "reason", "updated_at"])

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curation.scenarios.bundles.document import Announcement, Bundle, FixtureFile, Program, Provider, announced_env
+from curation.scenarios.claims.check import checked_axes
 from curation.scenarios.claims.evidence import ClaimFinding
-from curation.scenarios.models import AxisClearance, GateReport, Scenario, ScenarioStatus
+from curation.scenarios.models import GateReport, Scenario, ScenarioStatus
 from curation.scenarios.pages.harbor import fixture_view
 from curation.web.text.markup import code_html, render_output, visible, with_signs, without_colours
 from curation.web.text.transcript import StepFact, TerminalStep, TurnPiece
@@ -59,23 +60,18 @@ def report_view(row: Scenario, report: GateReport) -> dict[str, object]:
 
 def _axes(report: GateReport) -> tuple[dict[str, object], ...]:
     """The claimed values with the gate's findings. `cleared_by` is the person who says that a mismatch is right."""
-    cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
-    views = []
-    for check in report.axes:
-        is_mismatch = check["finding"] == ClaimFinding.MISMATCH
-        person = cleared.get(check["axis"]) if is_mismatch else None
-        views.append(
-            {
-                "axis": with_signs(check["axis"]),
-                "value": with_signs(check["value"]),
-                "finding": ClaimFinding(check["finding"]),
-                "reason": visible(check["reason"]),
-                "cleared_by": "" if person is None else str(person.user or "a deleted account"),
-                "comment": visible(person.comment if person else ""),
-                "is_open": is_mismatch and person is None,
-            }
-        )
-    return tuple(views)
+    return tuple(
+        {
+            "axis": with_signs(check.axis),
+            "value": with_signs(check.value),
+            "finding": ClaimFinding(check.finding),
+            "reason": visible(check.reason),
+            "cleared_by": (check.cleared.by or "a deleted account") if check.cleared else "",
+            "comment": visible(check.cleared.comment if check.cleared else ""),
+            "is_open": check.finding == ClaimFinding.MISMATCH and check.cleared is None,
+        }
+        for check in checked_axes(report)
+    )
 
 
 def _unvalidated(document: Mapping[str, Any]) -> Bundle:

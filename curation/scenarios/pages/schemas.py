@@ -8,7 +8,8 @@ from ninja import Schema
 from pydantic import Field
 
 from curation.scenarios.bundles.harbor import stored_task
-from curation.scenarios.models import AxisClearance, Family, GateReport, Scenario
+from curation.scenarios.claims.check import AxisCheckOut, checked_axes
+from curation.scenarios.models import Family, GateReport, Scenario
 from curation.scenarios.pages.measured import MeasuredOut, OperatorOut
 from curation.scenarios.taxonomy.axes import Axis
 from curation.web.schemas import Out, StrictModel
@@ -45,24 +46,6 @@ class CheckOut(Schema):
     passed: bool
     reason: str = ""
     transcript: list[dict[str, Any]] = []
-
-
-class ClearanceOut(Schema):
-    """A person says that the claim is right."""
-
-    by: str | None = Field(description="Null if the account was deleted.")
-    comment: str
-    at: datetime
-
-
-class AxisCheckOut(Schema):
-    """One claimed axis. A mismatch that nobody cleared holds the scenario back."""
-
-    axis: str = Field(examples=["doc_depth"])
-    value: str = Field(examples=["layered"])
-    finding: str = Field(examples=["mismatch"], description="fits, mismatch or unchecked")
-    reason: str = Field(description="What is wrong, or why it is unchecked.")
-    cleared: ClearanceOut | None = None
 
 
 class GateOut(Schema):
@@ -172,7 +155,6 @@ def scenario_out(
 
 
 def gate_out(report: GateReport) -> dict[str, object]:
-    cleared = AxisClearance.objects.of_bundle(report.scenario_id, report.bundle_sha256) if report.axes else {}
     return {
         "verdict": report.verdict,
         "reason": report.reason,
@@ -180,12 +162,5 @@ def gate_out(report: GateReport) -> dict[str, object]:
         "run": None if report.run_id is None else str(report.run_id),
         "created_at": report.created_at,
         "checks": report.checks,
-        "axes": [{**axis, "cleared": _clearance_out(axis, cleared.get(axis["axis"]))} for axis in report.axes],
+        "axes": checked_axes(report),
     }
-
-
-def _clearance_out(axis: dict[str, str], cleared: AxisClearance | None) -> dict[str, object] | None:
-    if cleared is None or axis["finding"] != "mismatch":
-        return None
-    by = None if cleared.user is None else cleared.user.username
-    return {"by": by, "comment": cleared.comment, "at": cleared.created_at}

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from curation.scenarios.bundles.document import Bundle
-from curation.scenarios.claims.check import AxisCheck, check_axes
+from curation.scenarios.claims.check import AxisCheckOut, check_axes
 from curation.scenarios.claims.evidence import BundleEvidence
 from curation.scenarios.gate.stage import reference_of, subject_of, task_of
 from curation.scenarios.taxonomy.axes import shipped_taxonomy
@@ -33,7 +33,7 @@ def evidence_of(bundle: Bundle, backend: SandboxBackend) -> BundleEvidence:
     return replace(seen, documentation=read_documentation(rooms, seen.programs))
 
 
-def check_claim(seen: BundleEvidence, axis: str, value: str) -> AxisCheck:
+def check_claim(seen: BundleEvidence, axis: str, value: str) -> AxisCheckOut:
     """Check one claim in the place of the bundle's own."""
     bundle = seen.bundle.model_copy(update={"axes": {**seen.bundle.axes, axis: value}})
     return next(check for check in check_axes(replace(seen, bundle=bundle)) if check.axis == axis)

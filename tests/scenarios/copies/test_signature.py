@@ -13,7 +13,8 @@ import pytest
 from curation import scenarios
 from curation.dashboard import demo
 from curation.llm.scripted.teacher import write_bundle
-from curation.scenarios.copies import _KEPT, THRESHOLD, CopySignature, copy_signature
+from curation.scenarios.copies import _KEPT, THRESHOLD, copy_signature
+from curation.scenarios.models import ScenarioSignature
 from judging.near_duplicates import near_matrix
 from tests.factories import BUNDLE
 
@@ -53,12 +54,12 @@ def likeness(first: Bundle, second: Bundle) -> float:
     return compared(copy_signature(first), copy_signature(second))
 
 
-def compared(left: CopySignature, right: CopySignature) -> float:
+def compared(left: ScenarioSignature, right: ScenarioSignature) -> float:
     if left.exact == right.exact:
         return 1.0
     if not (left.near and right.near):
         return 0.0
-    minima = near_matrix([left.near, right.near])
+    minima = near_matrix([bytes(left.near), bytes(right.near)])
     return float(np.mean(minima[0] == minima[1]))
 
 
