@@ -85,7 +85,7 @@ def played(
     plan = RolloutPlan(target, instructions, {}, rooms, RolloutParams(model="operator-a", **params))
     given = stored_bundle({**BUNDLE, "name": "greeting", **(bundle or {})})
     context = cast("LlmContext", Asking(operators))
-    return asyncio.run(play(context, Item(pk=1, run_id=1), plan, given, index=0)).episode
+    return asyncio.run(play(context, Item(pk=1, run_id=1), plan, given, index=0, reused=[]))
 
 
 def make_stage(*, model: str = "operator-a") -> Project:

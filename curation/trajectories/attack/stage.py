@@ -122,8 +122,7 @@ class AttackStage(_EpisodeStage):
         most, made = self._params.attempts, 0
         for number in range(1, most + 1):
             index = (self._number - 1) * most + number - 1
-            episode, calls, _ = await play(context, item, job.plan, job.bundle, index=index)
-            reused += calls
+            episode = await play(context, item, job.plan, job.bundle, index=index, reused=reused)
             if episode.error:
                 raise ItemFailed(f"infrastructure: {episode.error}")
             made += bool(episode.commands) and episode.outcome != Outcome.FORMAT_ERROR
@@ -147,8 +146,7 @@ class SolveStage(_EpisodeStage):
             raise ItemSkipped(GONE)
         reused: list[int] = []
         for index in range(self._params.samples):
-            episode, calls, _ = await play(context, item, job.plan, job.bundle, index=index)
-            reused += calls
+            episode = await play(context, item, job.plan, job.bundle, index=index, reused=reused)
             if episode.error:
                 raise ItemFailed(f"infrastructure: {episode.error}")
             if episode.keep:

@@ -63,20 +63,27 @@ class RoundStage(OperatorStage[ProbeParams]):
     async def work(self, context: LlmContext, item: Item, job: RolloutJob | None) -> Write:
         if job is None:
             raise ItemSkipped("its trajectory was deleted, or its scenario was edited")
+        reused: list[int] = []
         try:
-            played = await play(
-                context, item, job.plan, job.bundle, index=item.data["index"], begun=job.begun, fresh=True
+            episode = await play(
+                context,
+                item,
+                job.plan,
+                job.bundle,
+                index=item.data["index"],
+                reused=reused,
+                begun=job.begun,
+                fresh=True,
             )
         except ReplayDiffers as differs:
             raise ItemSkipped(f"its state cannot be rebuilt: {differs}") from differs
-        episode = played.episode
         if episode.error:
             raise ItemFailed(f"infrastructure: {episode.error}")
 
         def write() -> Json:
             if episode.outcome not in NEVER_NEGATIVE:
                 self._count(context.run, item.data["key"], solved=episode.keep)
-            return {"outcome": episode.outcome, "tokens": episode.tokens, **reused_result(played.reused_calls)}
+            return {"outcome": episode.outcome, "tokens": episode.tokens, **reused_result(reused)}
 
         return write
 

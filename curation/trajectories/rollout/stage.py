@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from django.conf import settings
 
@@ -10,7 +10,7 @@ from curation.llm.client.completion import Completion, CompletionRequest, Endpoi
 from curation.llm.client.tokens import ASKED
 from curation.projects.instructions.texts import Instructions
 from curation.runs.calls.targets import call_params, run_instructions, run_target
-from curation.runs.kinds import ItemFailed, ItemSkipped, Json, LlmContext, PlannedItem, Write
+from curation.runs.kinds import ItemFailed, ItemSkipped, LlmContext, PlannedItem, Write
 from curation.runs.models import Item, Run
 from curation.runs.workers.sandbox import backend, labels_of, shell_environment
 from curation.scenarios.bundles.document import Bundle, setup_of, stored_bundle
@@ -70,14 +70,6 @@ class RolloutPlan:
     episodes: EpisodeParams
 
 
-class PlayedRollout(NamedTuple):
-    """An episode, the ids of the recorded calls that it reuses, and the functions that the model could call."""
-
-    episode: AgentEpisode
-    reused_calls: Sequence[int]
-    functions: list[Json]
-
-
 def plan_of(run: Run, params: EpisodeParams, rooms: SandboxBackend, *, instructions: str = "") -> RolloutPlan:
     """`instructions` names others than the operator's."""
     given = run.settings.generation
@@ -94,12 +86,13 @@ async def play(
     bundle: Bundle,
     *,
     index: int,
+    reused: list[int],
     begun: Sequence[EpisodeTurn] = (),
     fresh: bool = False,
-) -> PlayedRollout:
-    """Play one episode of a scenario, or go on with one that was `begun`. `fresh`: no answer comes from another item.
-    Raises `ItemFailed` if the sandbox refuses the scenario, and `ReplayDiffers`."""
-    reused: list[int] = []
+) -> AgentEpisode:
+    """Play one episode of a scenario, or go on with one that was `begun`, and add the ids of the recorded calls that it
+    uses again to `reused`. `fresh`: no answer comes from another item. Raises `ItemFailed` if the sandbox refuses the
+    scenario, and `ReplayDiffers`."""
     params = plan.episodes
     tools = bundle.offered() if params.tools else None
     functions = [] if tools is None else functions_of(tools)
@@ -119,7 +112,7 @@ async def play(
         return shell_environment(task, plan.backend, command_seconds=params.command_timeout)
 
     try:
-        episode = await run_episode(
+        return await run_episode(
             open_environment=environment,
             complete=complete,
             instructions=plan.instructions.text,
@@ -130,7 +123,6 @@ async def play(
         )
     except SetupRefused as refused:
         raise ItemFailed(f"the sandbox refuses the scenario: {refused}") from refused
-    return PlayedRollout(episode, reused, functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +181,8 @@ class RolloutStage(OperatorStage[RolloutParams]):
         if job is None:
             raise ItemSkipped("its scenario was deleted, or is no longer admitted")
         plan, index = job.plan, int(item.data["sample_index"])
-        episode, reused, functions = await play(context, item, plan, job.bundle, index=index)
+        reused: list[int] = []
+        episode = await play(context, item, plan, job.bundle, index=index, reused=reused)
         write = record_episode(
             RolledOut(
                 run=context.run,
@@ -200,7 +193,7 @@ class RolloutStage(OperatorStage[RolloutParams]):
                 instructions_hash=plan.instructions.sha256,
                 backend=plan.backend.name,
                 episode=episode,
-                functions=functions,
+                functions=functions_of(job.bundle.offered()) if self._params.tools else [],
                 reused_calls=reused,
             )
         )
