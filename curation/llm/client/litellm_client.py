@@ -1,7 +1,6 @@
 """The only import of LiteLLM, which takes seconds: workers import this module with their first real call."""
 
 import asyncio
-import atexit
 import base64
 import gc
 import inspect
@@ -125,7 +124,6 @@ async def warm_up() -> None:
             await _call(messages=[{"role": "user", "content": ""}], timeout=1.0, **unreachable)
         gc.collect()
         gc.freeze()
-        atexit.register(gc.unfreeze)
 
 
 async def _call(*, model: str, messages: list[Any], **given: Any) -> Any:
