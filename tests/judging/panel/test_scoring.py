@@ -130,6 +130,7 @@ def test_weights_move_the_score_but_not_the_metrics() -> None:
     verdicts = both_orders("a", [WIN, LOSS, LOSS, LOSS, LOSS])
     weights = dict.fromkeys(DIMENSIONS, 0.1) | {"correctness": 0.6}
     assert score_duel(verdicts, panel=["a"], weights=weights).score == 60.0
+    assert score_duel(verdicts, panel=["a"], weights=weights | {"correctness": 0}).score == 0.0
     assert score_duel(verdicts, panel=["a"], weights=weights).metrics == score_duel(verdicts, panel=["a"]).metrics
 
 
@@ -216,8 +217,10 @@ def test_bucket_edges_and_flags(score: float | None, flags: tuple[str, ...], buc
 
 
 def test_thresholds_in_the_wrong_order_are_refused() -> None:
-    with pytest.raises(ValueError, match="refined <= final"):
-        Thresholds(final=50, refined=60)
+    for final, refined in ((50, 60), (101, 60), (50, -1)):
+        with pytest.raises(ValueError, match="refined <= final"):
+            Thresholds(final=final, refined=refined)
+    assert all(bucket_for(100.0, flags=(), thresholds=Thresholds(edge, edge)) == "final" for edge in (0, 100))
 
 
 @given(st.floats(0, 100), st.floats(0, 100), st.sets(st.sampled_from(["leak", "infra", "flip", "injection"])))

@@ -54,6 +54,12 @@ def gate_of_panel(
     return acceptance(duels, panel=list(votes), controls=on_controls(*votes))
 
 
+def duels_of(votes: Mapping[str, Sequence[float]], repo: str = "") -> list[GateDuel]:
+    """A duel for each row of the judges' scores, one instance each; `repo` may have the row's number as `{}`."""
+    rows = [dict(zip(votes, row, strict=True)) for row in zip(*votes.values(), strict=True)]
+    return [GateDuel(make_score(row), repo.format(n), f"i{n}") for n, row in enumerate(rows)]
+
+
 def widened(quantile: float, clusters: int) -> float:
     tail: float = stats.norm.cdf((clusters / (clusters - 1)) ** 0.5 * stats.t.ppf(quantile, clusters - 1))
     return tail
@@ -102,8 +108,8 @@ def slow_bound(groups: list[list[float]], quantile: float, resamples: int, seed:
     rng = random.Random(seed)
     means = []
     for _ in range(resamples):
-        turns = [2 * score - 100 for _ in groups for score in rng.choice(groups)]
-        means.append(statistics.fmean(turns))
+        turns = [score for drawn in rng.choices(groups, k=len(groups)) for score in drawn]
+        means.append(2 * sum(turns) / len(turns) - 100)
     return sorted(means)[int(widened(quantile, len(groups)) * resamples)]
 
 
@@ -343,10 +349,7 @@ def test_two_against_two_names_no_judge() -> None:
 
 def test_judges_of_whom_nothing_is_known_decide_nothing() -> None:
     votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
-    duels = [
-        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
-        for n, row in enumerate(zip(*votes.values(), strict=True))
-    ]
+    duels = duels_of(votes)
     for controls, informative, why in (
         ({}, (), "a read no control duel; b read no control duel"),
         (

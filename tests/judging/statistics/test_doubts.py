@@ -10,7 +10,7 @@ from judging.statistics.bounds import choose_clusters
 from judging.statistics.gate import GateDuel, GateSettings
 from judging.statistics.judges.controls import ControlFigures
 from judging.statistics.splits import splits
-from tests.judging.statistics.test_acceptance import lifted, make_score, noise
+from tests.judging.statistics.test_acceptance import duels_of, lifted, make_score, noise
 from tests.judging.statistics.worlds import on_controls
 
 
@@ -21,10 +21,7 @@ def by_people(right: int) -> ControlFigures:
 
 def test_a_strict_gate_decides_nothing_that_rests_on_an_assumption() -> None:
     votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
-    duels = [
-        GateDuel(make_score(dict(zip(votes, row, strict=True))), f"r{n}", f"i{n}")
-        for n, row in enumerate(zip(*votes.values(), strict=True))
-    ]
+    duels = duels_of(votes, "r{}")
     strict = GateSettings(strict=True)
     for right, decision in ((8, "accepted"), (6, "undecided")):
         controls = {judge: replace(by_people(right), judge=judge) for judge in "abc"}
@@ -49,14 +46,20 @@ def test_a_strict_gate_decides_nothing_that_rests_on_an_assumption() -> None:
 def test_a_judge_that_its_controls_do_not_show_to_be_sound_checks_a_majority_all_the_same() -> None:
     """Without the fourth judge nothing would tell that the other three share a preference."""
     votes = {name: lifted(noise(n, 120), 0.4) for n, name in enumerate("abc")} | {"d": noise(3, 120)}
-    duels = [
-        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
-        for n, row in enumerate(zip(*votes.values(), strict=True))
-    ]
+    duels = duels_of(votes)
     for told, decision in ((11, "undecided"), (7, "accepted")):
         controls = on_controls(*"abc") | on_controls("d", told=told)
         result = acceptance(duels, panel=list("abcd"), controls=controls)
         assert (result.informative, result.decision) == (("a", "b", "c"), decision), result.reasons
+
+
+def test_judges_of_whom_each_takes_a_few_bribes_are_bribed_together() -> None:
+    votes = {name: lifted(noise(n), 0.3) for n, name in enumerate("abc")}
+    for bribed, reasons in ((2, []), (3, ["prefer the same answer with a bribe in 9 of 36 control readings"])):
+        controls = {judge: replace(figures, bribed=bribed, bribes=12) for judge, figures in on_controls(*"abc").items()}
+        result = acceptance(duels_of(votes, "r{}"), panel=list("abc"), controls=controls)
+        assert result.informative == ("a", "b", "c")
+        assert [reason.partition("together ")[2] for reason in result.reasons] == reasons
 
 
 def test_replies_that_are_missing_where_the_king_wins_are_no_win() -> None:
@@ -91,10 +94,7 @@ def test_a_large_panel_is_checked_without_all_of_its_millions_of_minorities() ->
         ]
         for place, name in enumerate(sharing, 20)
     }
-    duels = [
-        GateDuel(make_score(dict(zip(votes, row, strict=True))), "", f"i{n}")
-        for n, row in enumerate(zip(*votes.values(), strict=True))
-    ]
+    duels = duels_of(votes)
     settings = GateSettings(resamples=500)
     result = acceptance(duels, panel=list(votes), controls=on_controls(*votes), settings=settings)
     assert not result.accepted and "the judges split" in result.reasons[-1], result.reasons

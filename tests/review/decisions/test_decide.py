@@ -10,8 +10,8 @@ from curation.review.decisions.revise import revise
 from curation.review.models import Decision, Lease, Pick
 from curation.review.queue.next import lease_next
 from curation.samples.models import Flag
-from curation.web.problems import Conflict, Invalid, NotFound, Stale
-from tests.factories import make_project, make_sample
+from curation.web.problems import Conflict, Invalid, Stale
+from tests.factories import make_sample
 from tests.review.rows import judged, project_with_reviewer, reviewer_of
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def test_a_decision_settles_the_sample_and_is_logged(action: str, status: str) -
 
     sample.refresh_from_db()
     assert (sample.status, sample.version, sample.decided_by) == (status, 2, access.user)
-    assert sample.decided_at is not None
+    assert sample.decided_at is not None and not sample.leak_cleared
     line = Decision.objects.get()
     assert line == done
     assert (line.action, line.version, line.reason, line.comment, line.seconds) == (action, 1, "wrong", "c", 2.5)
@@ -171,9 +171,3 @@ def test_a_trajectory_has_no_sides_and_no_pick() -> None:
     with pytest.raises(Invalid, match="no sides"):
         decide(access=access, sample_id=sample.pk, action="approve", preference="king")
     assert decide(access=access, sample_id=sample.pk, action="approve").pick == ""
-
-
-def test_a_foreign_sample_is_not_found() -> None:
-    access = project_with_reviewer()
-    with pytest.raises(NotFound):
-        decide(access=access, sample_id=make_sample(make_project()).pk, action="approve")
