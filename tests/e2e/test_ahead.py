@@ -37,11 +37,17 @@ def fetched(count: int) -> None:
     until(lambda: Lease.objects.filter(ahead=True).count() == count)
 
 
-def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: Page, project: Project) -> None:
+def opened(tab: Page, project: Project) -> list[Sample]:
+    """Thirty samples: the page shows the first, and two more are fetched."""
     samples = duels(project, 30)
     tab.goto("/p/billing/queue/")
     at(tab, samples[0])
     fetched(2)
+    return samples
+
+
+def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: Page, project: Project) -> None:
+    samples = opened(tab, project)
     tab.wait_for_load_state("networkidle")
     held, released = list[Route](), Event()
 
@@ -73,10 +79,7 @@ def test_one_key_decides_and_the_next_sample_does_not_wait_for_the_server(tab: P
 
 
 def test_a_decision_that_fails_brings_its_sample_back(tab: Page, project: Project) -> None:
-    samples = duels(project, 30)
-    tab.goto("/p/billing/queue/")
-    at(tab, samples[0])
-    fetched(2)
+    samples = opened(tab, project)
     tab.wait_for_load_state("networkidle")
     tab.route(DECIDES, lambda route: route.fulfill(status=503, body="away"))
     press(tab, "1")
@@ -87,11 +90,8 @@ def test_a_decision_that_fails_brings_its_sample_back(tab: Page, project: Projec
 
 
 def test_a_long_look_renews_what_was_fetched(tab: Page, project: Project) -> None:
-    samples = duels(project, 30)
     tab.clock.install()
-    tab.goto("/p/billing/queue/")
-    at(tab, samples[0])
-    fetched(2)
+    samples = opened(tab, project)
     before = set(Lease.objects.filter(ahead=True).values_list("pk", flat=True))
     tab.clock.fast_forward(90_000)  # a lease is extended each 100 s
     until(lambda: not Lease.objects.filter(pk__in=before).exists())
@@ -103,10 +103,7 @@ def test_a_long_look_renews_what_was_fetched(tab: Page, project: Project) -> Non
 
 
 def test_a_draft_that_is_saved_late_is_shown_with_a_fetched_sample(tab: Page, project: Project) -> None:
-    samples = duels(project, 30)
-    tab.goto("/p/billing/queue/")
-    at(tab, samples[0])
-    fetched(2)
+    samples = opened(tab, project)
     tab.wait_for_load_state("networkidle")
     asked, answered = itertools.count(1), list[str]()
     tab.on("response", lambda response: answered.append(response.url.rpartition("/queue/ahead/")[2]))
@@ -128,10 +125,7 @@ def test_a_draft_that_is_saved_late_is_shown_with_a_fetched_sample(tab: Page, pr
 
 
 def test_a_decision_of_a_sample_with_a_fetched_next_one_ends_its_draft(tab: Page, project: Project) -> None:
-    samples = duels(project, 30)
-    tab.goto("/p/billing/queue/")
-    at(tab, samples[0])
-    fetched(2)
+    samples = opened(tab, project)
     tab.wait_for_load_state("networkidle")
     tab.route("**/draft/", lambda route: route.abort())
     press(tab, "c")
@@ -152,10 +146,7 @@ def test_a_decision_of_a_sample_with_a_fetched_next_one_ends_its_draft(tab: Page
 
 
 def test_unused_samples_are_given_back(tab: Page, project: Project) -> None:
-    samples = duels(project, 30)
-    tab.goto("/p/billing/queue/")
-    at(tab, samples[0])
-    fetched(2)
+    opened(tab, project)
     tab.goto("/p/billing/samples/")
     fetched(0)
 

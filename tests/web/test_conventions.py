@@ -18,6 +18,7 @@ from tests.factories import make_bearer, make_project, make_user
 
 JSON = "application/json"
 PATH = "/api/v1/projects"
+BODY = {"slug": "shell", "name": "Shell"}
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 MEMBERS = {"type", "title", "status", "detail", "code", "errors", "request_id"}
 
@@ -27,27 +28,23 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("method", "path", "body", "status"),
         [
-            ("GET", f"{PATH}?colour=red", None, 400),
-            ("GET", f"{PATH}?limit=501", None, 400),
-            ("GET", f"{PATH}?limit=many", None, 400),
-            ("GET", f"{PATH}?cursor=nonsense", None, 400),
-            ("GET", f"{PATH}?sort=colour", None, 400),
-            ("GET", f"{PATH}/none", None, 404),
-            ("GET", f"{PATH}/no%00ne", None, 400),
-            ("GET", f"{PATH}?sort=%00", None, 400),
-            ("POST", PATH, {"slug": "A"}, 422),
+            ("GET", f"{PATH}?colour=red", b"", 400),
+            ("GET", f"{PATH}?limit=501", b"", 400),
+            ("GET", f"{PATH}?limit=many", b"", 400),
+            ("GET", f"{PATH}?cursor=nonsense", b"", 400),
+            ("GET", f"{PATH}?sort=colour", b"", 400),
+            ("GET", f"{PATH}/none", b"", 404),
+            ("GET", f"{PATH}/no%00ne", b"", 400),
+            ("GET", f"{PATH}?sort=%00", b"", 400),
+            ("POST", PATH, b'{"slug": "A"}', 422),
+            ("POST", PATH, b"{broken", 400),
         ],
     )
     def test_every_refusal_has_one_shape(
-        self, client: Client, method: str, path: str, body: dict[str, str] | None, status: int
+        self, client: Client, method: str, path: str, body: bytes, status: int
     ) -> None:
-        answer = client.generic(
-            method,
-            path,
-            b"" if body is None else b'{"slug": "A"}',
-            content_type=JSON,
-            headers=make_bearer(make_user(is_staff=True)),
-        )
+        headers = make_bearer(make_user(is_staff=True))
+        answer = client.generic(method, path, body, content_type=JSON, headers=headers)
         assert answer.status_code == status
         assert answer["Content-Type"] == "application/problem+json"
         problem = answer.json()
@@ -56,10 +53,6 @@ class TestProblems:
         assert problem["request_id"] == answer["X-Request-Id"]
         assert all(set(error) == {"path", "message"} for error in problem["errors"])
 
-    def test_a_body_that_is_no_json_is_a_problem(self, client: Client) -> None:
-        answer = client.post(PATH, b"{broken", content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
-        assert (answer.status_code, answer["Content-Type"]) == (400, "application/problem+json")
-
     @pytest.mark.parametrize("body", [b'{"slug": "a", "name": "a\\u0000b"}', b'{"slug": "a\\u0000", "name": "b"}'])
     def test_a_nul_character_is_refused_with_its_field(self, client: Client, body: bytes) -> None:
         answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
@@ -67,16 +60,14 @@ class TestProblems:
         assert answer.json()["errors"][0]["message"].endswith("contains a NUL character")
         assert not Project.objects.exists()
 
-    def test_a_page_tells_the_same_in_words(self, client: Client) -> None:
+    @pytest.mark.parametrize(("htmx", "kind"), [({}, "text/html"), ({"HX-Request": "true"}, "text/plain")])
+    def test_a_page_and_a_fragment_tell_the_same_in_words(
+        self, client: Client, htmx: dict[str, str], kind: str
+    ) -> None:
         client.force_login(make_user(is_staff=True))
-        answer = client.get("/p/none/settings/")
-        assert answer.status_code == 404
+        answer = client.get("/p/none/settings/", headers=htmx)
+        assert (answer.status_code, answer["Content-Type"]) == (404, f"{kind}; charset=utf-8")
         assert "no project" in answer.content.decode()
-
-    def test_a_fragment_is_answered_with_plain_words(self, client: Client) -> None:
-        client.force_login(make_user(is_staff=True))
-        answer = client.get("/p/none/settings/", headers={"HX-Request": "true"})
-        assert (answer.status_code, answer["Content-Type"]) == (404, "text/plain; charset=utf-8")
 
 
 @pytest.mark.django_db
@@ -111,8 +102,7 @@ class TestCredentials:
         client = Client(enforce_csrf_checks=True)
         client.force_login(make_user(is_staff=True))
         assert client.get(PATH).status_code == 200
-        body = {"slug": "shell", "name": "Shell"}
-        refused = client.post(PATH, body, content_type=JSON)
+        refused = client.post(PATH, BODY, content_type=JSON)
         assert refused.status_code == 403
         assert refused["Content-Type"] == "application/problem+json"
         assert (refused.json()["code"], refused.json()["title"]) == (
@@ -122,7 +112,7 @@ class TestCredentials:
         assert not Project.objects.exists()
         client.get("/projects/new/")
         token = client.cookies["csrftoken"].value
-        accepted = client.post(PATH, body, content_type=JSON, headers={"X-CSRFToken": token})
+        accepted = client.post(PATH, BODY, content_type=JSON, headers={"X-CSRFToken": token})
         assert accepted.status_code == 201
 
     @pytest.mark.parametrize(
@@ -143,8 +133,7 @@ class TestCredentials:
 
     def test_a_token_needs_no_csrf(self) -> None:
         client = Client(enforce_csrf_checks=True)
-        body = {"slug": "shell", "name": "Shell"}
-        answer = client.post(PATH, body, content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
+        answer = client.post(PATH, BODY, content_type=JSON, headers=make_bearer(make_user(is_staff=True)))
         assert answer.status_code == 201
 
     def test_pages_refuse_a_form_without_its_token(self) -> None:
@@ -174,23 +163,26 @@ class TestRateLimit:
         assert statuses == [200, 200, 200]
 
 
+@pytest.fixture
+def keyed(db: None) -> dict[str, str]:
+    """Headers of a call with a key."""
+    return {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
+
+
 @pytest.mark.django_db
 class TestIdempotency:
-    def test_the_same_request_is_answered_from_the_record(self, client: Client) -> None:
-        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
-        body = {"slug": "shell", "name": "Shell"}
-        first = client.post(PATH, body, content_type=JSON, headers=headers)
-        again = client.post(PATH, body, content_type=JSON, headers=headers)
+    def test_the_same_request_is_answered_from_the_record(self, client: Client, keyed: dict[str, str]) -> None:
+        first = client.post(PATH, BODY, content_type=JSON, headers=keyed)
+        again = client.post(PATH, BODY, content_type=JSON, headers=keyed)
         assert (again.status_code, again.content) == (first.status_code, first.content)
         assert again["Location"] == first["Location"]
         assert again["Idempotent-Replayed"] == "true"
         assert Project.objects.count() == 1
         assert AuditEntry.objects.filter(action="project.create").count() == 1
 
-    def test_another_body_with_the_key_is_a_conflict(self, client: Client) -> None:
-        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
-        client.post(PATH, {"slug": "one", "name": "One"}, content_type=JSON, headers=headers)
-        answer = client.post(PATH, {"slug": "two", "name": "Two"}, content_type=JSON, headers=headers)
+    def test_another_body_with_the_key_is_a_conflict(self, client: Client, keyed: dict[str, str]) -> None:
+        client.post(PATH, {"slug": "one", "name": "One"}, content_type=JSON, headers=keyed)
+        answer = client.post(PATH, {"slug": "two", "name": "Two"}, content_type=JSON, headers=keyed)
         assert (answer.status_code, answer.json()["code"]) == (409, "idempotency_key_reused")
         assert not Project.objects.filter(slug="two").exists()
 
@@ -200,11 +192,10 @@ class TestIdempotency:
             answer = client.post(PATH, {"slug": slug, "name": slug}, content_type=JSON, headers=headers)
             assert answer.status_code == 201
 
-    def test_a_refused_request_may_be_sent_again_corrected(self, client: Client) -> None:
-        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
-        assert client.post(PATH, {"slug": "A", "name": "x"}, content_type=JSON, headers=headers).status_code == 422
+    def test_a_refused_request_may_be_sent_again_corrected(self, client: Client, keyed: dict[str, str]) -> None:
+        assert client.post(PATH, {"slug": "A", "name": "x"}, content_type=JSON, headers=keyed).status_code == 422
         assert not IdempotentResponse.objects.exists()
-        assert client.post(PATH, {"slug": "a", "name": "x"}, content_type=JSON, headers=headers).status_code == 201
+        assert client.post(PATH, {"slug": "a", "name": "x"}, content_type=JSON, headers=keyed).status_code == 201
 
     def test_the_reaper_deletes_responses_after_a_day(self, client: Client) -> None:
         bearer = make_bearer(make_user(is_staff=True))
@@ -218,11 +209,10 @@ class TestIdempotency:
     def test_a_revoked_token_gets_no_stored_response(self, client: Client) -> None:
         user = make_user(is_staff=True)
         headers = {**make_bearer(user), "Idempotency-Key": "k1"}
-        body = {"slug": "shell", "name": "Shell"}
-        assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
+        assert client.post(PATH, BODY, content_type=JSON, headers=headers).status_code == 201
         user.api_tokens.all().delete()
         client.force_login(user)
-        answer = client.post(PATH, body, content_type=JSON, headers=headers)
+        answer = client.post(PATH, BODY, content_type=JSON, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (401, "not_authenticated")
 
     def test_another_token_of_the_same_user_has_keys_of_its_own(self, client: Client) -> None:
@@ -235,37 +225,34 @@ class TestIdempotency:
             )
         assert statuses == [201, 201]
 
-    def test_the_same_key_for_another_call_is_another_request(self, client: Client) -> None:
-        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
-        body = {"slug": "shell", "name": "Shell"}
-        assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
-        assert client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=headers).status_code == 201
+    def test_the_same_key_for_another_call_is_another_request(self, client: Client, keyed: dict[str, str]) -> None:
+        assert client.post(PATH, BODY, content_type=JSON, headers=keyed).status_code == 201
+        assert client.post("/api/v1/tokens", {"name": "x"}, content_type=JSON, headers=keyed).status_code == 201
 
     def test_a_session_has_keys_only_with_csrf(self) -> None:
         client = Client(enforce_csrf_checks=True)
         client.force_login(make_user(is_staff=True))
         client.get("/projects/new/")
         csrf = {"X-CSRFToken": client.cookies["csrftoken"].value, "Idempotency-Key": "k1"}
-        body = {"slug": "shell", "name": "Shell"}
-        first = client.post(PATH, body, content_type=JSON, headers=csrf)
-        again = client.post(PATH, body, content_type=JSON, headers=csrf)
+        first = client.post(PATH, BODY, content_type=JSON, headers=csrf)
+        again = client.post(PATH, BODY, content_type=JSON, headers=csrf)
         assert (first.status_code, again.content) == (201, first.content)
-        refused = client.post(PATH, body, content_type=JSON, headers={"Idempotency-Key": "k1"})
+        refused = client.post(PATH, BODY, content_type=JSON, headers={"Idempotency-Key": "k1"})
         assert refused.status_code == 403
 
-    def test_a_request_in_progress_is_a_conflict_and_a_crashed_one_is_taken_over(self, client: Client) -> None:
-        headers = {**make_bearer(make_user(is_staff=True)), "Idempotency-Key": "k1"}
-        body = {"slug": "shell", "name": "Shell"}
-        client.post(PATH, body, content_type=JSON, headers=headers)
+    def test_a_request_in_progress_is_a_conflict_and_a_crashed_one_is_taken_over(
+        self, client: Client, keyed: dict[str, str]
+    ) -> None:
+        client.post(PATH, BODY, content_type=JSON, headers=keyed)
         Project.objects.all().delete()
         IdempotentResponse.objects.update(status=0, created_at=timezone.now())
-        refused = client.post(PATH, body, content_type=JSON, headers=headers)
+        refused = client.post(PATH, BODY, content_type=JSON, headers=keyed)
         assert (refused.status_code, refused.json()["code"]) == (409, "in_progress")
         assert int(refused["Retry-After"]) > 0
         assert not Project.objects.exists()
         IdempotentResponse.objects.update(created_at=timezone.now() - LEASE)
-        assert client.post(PATH, body, content_type=JSON, headers=headers).status_code == 201
-        assert client.post(PATH, body, content_type=JSON, headers=headers)["Idempotent-Replayed"] == "true"
+        assert client.post(PATH, BODY, content_type=JSON, headers=keyed).status_code == 201
+        assert client.post(PATH, BODY, content_type=JSON, headers=keyed)["Idempotent-Replayed"] == "true"
 
     def test_no_transaction_is_open_while_the_request_works(
         self, client: Client, monkeypatch: pytest.MonkeyPatch

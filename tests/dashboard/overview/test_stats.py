@@ -157,10 +157,8 @@ def test_answers_of_a_file_are_no_duels() -> None:
     assert [(step.name, step.count) for step in answers.steps][:3] == [("Samples", 1), ("Decided", 1), ("Approved", 1)]
 
 
-def test_imported_runs_have_no_terminal_and_unknown_ones_are_not_dropped(client: Client) -> None:
-    user = make_user()
-    project = make_project(user=user)
-    client.force_login(user)
+@pytest.mark.usefixtures("signed_in")
+def test_imported_runs_have_no_terminal_and_unknown_ones_are_not_dropped(client: Client, project: Project) -> None:
     make_imported(project, outcome="unknown")
 
     def steps() -> list[tuple[str, int, float | None]]:
@@ -177,11 +175,9 @@ def test_imported_runs_have_no_terminal_and_unknown_ones_are_not_dropped(client:
     assert "How rollouts end" in page and "How kept trajectories end" not in page and "out of balance" not in page
 
 
-def test_each_funnel_ends_with_the_samples_that_left_in_finished_exports(client: Client) -> None:
+@pytest.mark.usefixtures("signed_in")
+def test_each_funnel_ends_with_the_samples_that_left_in_finished_exports(client: Client, project: Project) -> None:
     """Each once, in any number of exports and rows; not those that an export skipped."""
-    user = make_user()
-    project = make_project(user=user)
-    client.force_login(user)
     for text in ("cat a.py", "cat b.py"):
         make_approved(project, challenger=text)
     leak = make_approved(project, challenger="cat c.py")
@@ -248,10 +244,8 @@ def test_a_blind_reviewer_sees_no_calls_of_models_until_all_samples_are_decided(
 class TestChecklist:
     """The first page of a project without an export."""
 
-    def test_an_empty_project_has_the_chosen_checklist_and_nothing_else(self, client: Client) -> None:
-        user = make_user()
-        project = make_project(user=user)
-        client.force_login(user)
+    @pytest.mark.usefixtures("signed_in")
+    def test_an_empty_project_has_the_chosen_checklist_and_nothing_else(self, client: Client, project: Project) -> None:
         page = client.get(f"/p/{project.slug}/?start=prompts").content.decode()
         assert f'<a class="btn btn--primary" href="/p/{project.slug}/models/new/">Add a model</a>' in page
         assert page.count("btn--primary") == 1
@@ -324,21 +318,17 @@ def test_bars_change_colour_at_the_projects_own_edges() -> None:
 
 
 class TestDoors:
-    def test_page_and_call_show_the_same(self, client: Client) -> None:
-        user = make_user()
-        project = make_project(user=user)
+    @pytest.mark.usefixtures("signed_in")
+    def test_page_and_call_show_the_same(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         make_sample(project, score=90.0, bucket="final")
-        body = client.get(f"/api/v1/projects/{project.slug}/stats", headers=make_bearer(user)).json()
+        body = client.get(f"/api/v1/projects/{project.slug}/stats", headers=headers).json()
         assert body["buckets"]["final"] == 1
-        client.force_login(user)
         assert client.get(f"/p/{project.slug}/").status_code == 200
         assert client.get(f"/p/{project.slug}/charts/scores.json").json()["data"]
         assert client.get(f"/p/{project.slug}/charts/outcomes.json").json()["data"]
 
-    def test_the_system_page_reports_missing_workers(self, client: Client) -> None:
-        user = make_user()
-        project = make_project(user=user)
-        client.force_login(user)
+    @pytest.mark.usefixtures("signed_in")
+    def test_the_system_page_reports_missing_workers(self, client: Client, project: Project) -> None:
         page = client.get(f"/p/{project.slug}/system/").content.decode()
         assert "No worker has reported" in page
         assert "no worker" in page

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from curation.exports.models import FrozenRow, SampleSignature
+from curation.exports.models import Export, FrozenRow, SampleSignature
 from curation.exports.pages.preview import preview
 from curation.exports.recipes.recipe import Recipe
 from curation.projects.models import Project
@@ -215,7 +215,7 @@ def test_an_answer_that_lost_to_several_is_one_row_of_kto_in_one_split(metadata:
     assert kept == {turn.pk for turn in turns}
     assert sorted(skipped) == sorted(str(turn.pk) for turn in turns[1:])
     assert {(line["reason"], *line["formats"]) for line in skipped.values()} == {("repeated", "kto")}
-    files = export_of(project, {**recipe, "metadata": metadata})
+    files = Export.objects.get()
     labels = [row["label"] for split in ("train", "val") for row in rows(files, f"kto.{split}.jsonl")]
     assert (labels.count(False), labels.count(True)) == (1, 6)
     assert sum(len(rows(files, f"dpo.{split}.jsonl")) for split in ("train", "val")) == 6
@@ -232,7 +232,7 @@ def test_pairs_that_prefer_the_same_two_answers_the_other_way_round_are_both_ski
     assert {pk: (line["reason"], set(line["formats"])) for pk, line in skipped.items()} == {
         str(turn.pk): ("contradicted", {"dpo", "openai-preference", "kto"}) for turn in (first, second)
     }
-    files = export_of(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
+    files = Export.objects.get()
     assert [row["prompt"][0]["content"] for row in rows(files, "dpo.train.jsonl")] == ["Fix that."]
     assert [row["label"] for row in rows(files, "kto.train.jsonl")] == [True, True, True, False]
 
@@ -247,7 +247,7 @@ def test_an_answer_that_one_sample_approves_is_not_to_be_avoided_in_kto(is_appro
     _, skipped = exported(project, formats=["dpo", "kto"], near_duplicates=None)
 
     assert {(line["reason"], *line["formats"]) for line in skipped.values()} == {("contradicted", "kto")}
-    files = export_of(project, {"formats": ["dpo", "kto"], "near_duplicates": None})
+    files = Export.objects.get()
     labels = {row["completion"][0]["content"]: row["label"] for row in rows(files, "kto.train.jsonl")}
     assert labels == {answer(1): True, answer(2): True, answer(3): False}
     assert len(rows(files, "dpo.train.jsonl")) == 2
@@ -289,7 +289,7 @@ def test_of_one_turn_that_is_contradicted_one_answer_is_learned_alone() -> None:
     kept, skipped = exported(project, formats=["dpo", "sft-messages"])
 
     assert len(kept) == 1
-    export = export_of(project, {"formats": ["dpo", "sft-messages"]})
+    export = Export.objects.get()
     assert len(rows(export, "sft-messages.train.jsonl")) == 1
     assert not export.files.filter(name="dpo.train.jsonl").exists()
     found = {(line["reason"], *line["formats"]) for line in rows(export, "excluded.jsonl")}

@@ -142,16 +142,25 @@ def test_groups_are_found_in_userinfo_and_below_a_path(client: Client, provider:
     assert role(acme) == "viewer"
 
 
-@pytest.mark.parametrize("named", [{"groups": "src1"}, ["groups"], True, 5])
-def test_groups_that_the_provider_leaves_out_are_not_taken_for_none(
-    client: Client, provider: Provider, settings: Settings, named: object
+IN_NO_FORM = "in a form that names no groups"
+
+
+@pytest.mark.parametrize(
+    ("groups", "named", "said"),
+    [
+        *(([], named, "leaves out your groups") for named in ({"groups": "src1"}, ["groups"], True, 5)),
+        *((groups, None, IN_NO_FORM) for groups in (True, 7, [{"name": "team"}], [["team"]])),
+    ],
+)
+def test_groups_that_are_left_out_or_in_another_form_take_no_role_away(
+    client: Client, provider: Provider, settings: Settings, groups: object, named: object, said: str
 ) -> None:
     acme = make_project("acme")
     settings.OIDC_ROLES = {"acme": {"viewer": {"team"}}}
     provider.person["groups"] = ["team"]
     sign_in(client)
-    provider.person |= {"groups": [], "_claim_names": named}
-    assert "leaves out your groups" in sign_in(Client())
+    provider.person |= {"groups": groups} | ({} if named is None else {"_claim_names": named})
+    assert said in sign_in(Client())
     assert role(acme) == "viewer"
 
 
@@ -170,19 +179,6 @@ def test_groups_are_a_name_a_list_or_the_keys_of_an_object(
     settings.OIDC_ROLES = {"acme": {"viewer": {"team"}}}
     provider.person |= {"groups": groups, "_claim_names": None}
     sign_in(client)
-    assert role(acme) == "viewer"
-
-
-@pytest.mark.parametrize("groups", [True, 7, [{"name": "team"}], [["team"]]])
-def test_groups_in_another_form_take_no_role_away(
-    client: Client, provider: Provider, settings: Settings, groups: object
-) -> None:
-    acme = make_project("acme")
-    settings.OIDC_ROLES = {"acme": {"viewer": {"team"}}}
-    provider.person["groups"] = ["team"]
-    sign_in(client)
-    provider.person["groups"] = groups
-    assert "in a form that names no groups" in sign_in(Client())
     assert role(acme) == "viewer"
 
 

@@ -7,17 +7,24 @@ from collections import defaultdict
 from urllib.parse import urlsplit
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from pytest_django.live_server_helper import LiveServer
 
+from curation.projects.models import Project
 from tests.e2e.addresses import OF_PROJECT, PAGES
-from tests.factories import make_bearer, make_project, make_user
+from tests.factories import make_project, make_user
 
 pytestmark = pytest.mark.django_db
 OF_PAGES = [{"HX-Request": "true"}, {"X-Requested-With": "fetch"}, {"Sec-Fetch-Dest": "empty"}]
 HEADERS = ("Content-Type", "ETag", "Cache-Control", "Content-Disposition")
 OF_THE_SERVER = [name for name, args in PAGES.values() if args.__name__ == "_nothing"]
+
+
+@pytest.fixture
+def ada() -> User:
+    return make_user("ada", is_superuser=True)
 
 
 def project_pages() -> list[str]:
@@ -56,24 +63,19 @@ def test_a_page_leads_to_the_sign_in_page_and_back(client: Client) -> None:
     assert answer["Location"] == "/login/?next=/p/acme/samples/"
 
 
-def test_answers_to_a_page_say_for_whom_they_are(client: Client) -> None:
-    user = make_user()
-    make_project("acme", user=user)
-    client.force_login(user)
+def test_answers_to_a_page_say_for_whom_they_are(client: Client, ada: User, signed_in: None) -> None:
     for headers in OF_PAGES:
-        assert client.get("/p/acme/samples/", headers=headers)["X-Winnow-User"] == str(user.pk)
+        assert client.get("/p/acme/samples/", headers=headers)["X-Winnow-User"] == str(ada.pk)
     assert "X-Winnow-User" not in client.get("/p/acme/samples/")
 
 
-def test_an_old_token_is_told_apart_from_a_missing_right(client: Client) -> None:
-    user = make_user()
-    make_project("acme", user=user)
+def test_an_old_token_is_told_apart_from_a_missing_right(ada: User, project: Project) -> None:
     strict = Client(enforce_csrf_checks=True)
-    strict.force_login(user)
+    strict.force_login(ada)
     answer = strict.post("/p/acme/settings/", headers={"HX-Request": "true"})
     assert (answer.status_code, answer["X-Winnow-Refused"]) == (403, "csrf")
     session = strict.get(reverse("session"), headers={"X-Requested-With": "fetch"}).json()
-    assert (session["user"], session["name"]) == (user.pk, user.username)
+    assert (session["user"], session["name"]) == (ada.pk, ada.username)
     again = strict.post("/p/acme/settings/", headers={"HX-Request": "true", "X-CSRFToken": session["csrf"]})
     assert "X-Winnow-Refused" not in again
     # Without any cookie the token is missing too, but the person needs a session first.
@@ -81,21 +83,14 @@ def test_an_old_token_is_told_apart_from_a_missing_right(client: Client) -> None
     assert (answer.status_code, answer["X-Winnow-Refused"]) == (401, "signed-out")
 
 
-@pytest.fixture
-def admin(client: Client) -> Client:
-    user = make_user(is_superuser=True)
-    make_project("acme", user=user)
-    client.force_login(user)
-    return client
-
-
-def test_it_is_answered_on_pages_and_rest_calls_as_get_is(admin: Client) -> None:
-    documented = admin.get("/api/v1/openapi.json").json()["paths"].items()
+@pytest.mark.usefixtures("signed_in")
+def test_it_is_answered_on_pages_and_rest_calls_as_get_is(client: Client) -> None:
+    documented = client.get("/api/v1/openapi.json").json()["paths"].items()
     calls = [path for path, item in documented if "get" in item and path.count("{") == path.count("{slug}")]
     paths = [reverse(name, args=["acme"]) for name in OF_PROJECT] + [path.replace("{slug}", "acme") for path in calls]
     assert len(calls) > 30
     for path in paths[::4]:  # one middleware answers it everywhere
-        got, head = admin.get(path), admin.head(path)
+        got, head = client.get(path), client.head(path)
         assert (head.status_code, b"".join(head)) == (got.status_code, b""), path
         assert [head.get(name) for name in HEADERS] == [got.get(name) for name in HEADERS], path
 
@@ -112,10 +107,8 @@ def test_no_body_stands_before_the_next_answer_of_the_connection(live_server: Li
     connection.close()
 
 
+@pytest.mark.usefixtures("signed_in")
 def test_a_page_is_compressed_for_a_browser_that_takes_it(client: Client) -> None:
-    user = make_user(is_superuser=True)
-    make_project("acme", user=user)
-    client.force_login(user)
     packed = client.get("/p/acme/", headers={"Accept-Encoding": "gzip, deflate, br"})
     plain = client.get("/p/acme/")
     assert packed["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain
@@ -124,18 +117,13 @@ def test_a_page_is_compressed_for_a_browser_that_takes_it(client: Client) -> Non
     assert "Accept-Encoding" in packed["Vary"] and "Accept-Encoding" in plain["Vary"]
 
 
-def test_a_rest_answer_keeps_the_etag_by_which_a_script_writes(client: Client) -> None:
-    user = make_user(is_superuser=True)
-    make_project("acme", user=user)
-    answer = client.get("/api/v1/projects/acme", headers={**make_bearer(user), "Accept-Encoding": "gzip"})
+def test_a_rest_answer_keeps_the_etag_by_which_a_script_writes(client: Client, headers: dict[str, str]) -> None:
+    answer = client.get("/api/v1/projects/acme", headers={**headers, "Accept-Encoding": "gzip"})
     assert answer.status_code == 200 and answer["ETag"].startswith('"')
 
 
-def test_no_two_pages_have_the_same_title(client: Client) -> None:
-    user = make_user(is_superuser=True)
-    make_project("acme", user=user)
-    make_project("billing", user=user)  # with one project, the list of projects leads on to it
-    client.force_login(user)
+def test_no_two_pages_have_the_same_title(client: Client, ada: User, signed_in: None) -> None:
+    make_project("billing", user=ada)  # with one project, the list of projects leads on to it
     paths = [reverse(name, args=["acme"]) for name in OF_PROJECT] + [reverse(name) for name in OF_THE_SERVER]
     launch = reverse("run-new", args=["acme"])
     kinds = re.findall(r'href="([^"]*\?kind=[^"]*)"', client.get(launch).content.decode())
@@ -151,10 +139,8 @@ def test_no_two_pages_have_the_same_title(client: Client) -> None:
     assert [shared for shared in titles.values() if len(shared) > 1] == []
 
 
+@pytest.mark.usefixtures("signed_in")
 def test_the_address_of_a_form_says_where_one_is(client: Client) -> None:
-    user = make_user()
-    make_project("acme", user=user)
-    client.force_login(user)
     answer = client.get(reverse("member-add", args=["acme"]))
     assert (answer.status_code, answer["Allow"]) == (405, "POST")
     assert "Go back to the page with the form." in answer.content.decode()
