@@ -10,7 +10,7 @@ from curation.duels.models import Duel, Verdict
 from curation.duels.score.models import ScorePanel
 from curation.projects.models import Project
 from curation.samples.models import Flag
-from tests.factories import make_duel, make_project, make_run
+from tests.factories import make_duel, make_run
 
 pytestmark = pytest.mark.usefixtures("signed_in")
 HOSTILE = "THOUGHT: <script>alert(1)</script> \x1b[31m\n\n```bash\necho '</code><b>'\n```"
@@ -119,14 +119,6 @@ def test_a_duel_against_the_reference_names_it(client: Client, project: Project)
     duel.save()
     shown = html(client, f"/p/acme/duels/{duel.pk}/")
     assert ">Reference<" in shown and "Reference first" in shown and ">The reference</span>" in shown
-
-
-def test_duels_of_other_projects_are_not_found(client: Client, project: Project) -> None:
-    theirs = make_duel(make_project("theirs"))
-    assert client.get(f"/p/acme/duels/{theirs.pk}/").status_code == 404
-    assert client.get(f"/p/theirs/duels/{theirs.pk}/").status_code == 404
-    run = make_run(theirs.project)
-    assert client.get(f"/p/acme/duels/?run={run.pk}").status_code == 404
 
 
 @pytest.mark.parametrize("expected", [-1, 1])

@@ -11,7 +11,7 @@ from django.urls import reverse
 from curation.duels.models import Duel, Exclusion
 from curation.projects.models import AuditEntry, Project, Role
 from curation.samples.models import Sample
-from tests.factories import make_bearer, make_duel, make_member, make_project, make_prompt, make_pull_request, make_user
+from tests.factories import make_bearer, make_duel, make_member, make_project, make_prompt, make_pull_request
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -48,14 +48,13 @@ def test_prompts_are_listed_with_record_and_exclusion_and_filtered(client: Clien
     assert (row["has_record"], row["exclusion"]) == (False, "broken environment")
 
 
-def test_one_prompt_has_its_history_and_reference_for_members_only(client: Client, ada: User, project: Project) -> None:
+def test_one_prompt_has_its_history_and_reference(client: Client, ada: User, project: Project) -> None:
     prompt = make_prompt(project, instance_id="one")
 
     found = get(client, ada, f"/prompts/{prompt.pk}").json()
 
     assert [message["role"] for message in found["history"]] == ["system", "user"]
     assert found["reference"]["role"] == "assistant"
-    assert get(client, make_user(), f"/prompts/{prompt.pk}").status_code == 404
     assert get(client, ada, "/prompts/none").status_code == 404
 
 

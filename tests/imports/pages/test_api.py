@@ -13,9 +13,9 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from curation.duels.models import Prompt
-from curation.projects.models import AuditEntry, Project, Role
+from curation.projects.models import AuditEntry, Project
 from curation.runs.models import Run
-from tests.factories import make_bearer, make_member, make_user
+from tests.factories import make_bearer
 from tests.imports.bringing import as_lines, chat, end, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -155,15 +155,6 @@ def test_an_empty_file_is_refused(client: Client, ada: User, project: Project) -
     answer = send(client, ada, content=b"")
 
     assert (answer.status_code, answer.json()["code"]) == (422, "empty_file")
-
-
-def test_only_curators_import(client: Client, project: Project) -> None:
-    reviewer = make_member(project, role=Role.REVIEWER)
-
-    assert send(client, reviewer).status_code == 403
-    assert send(client, make_user()).status_code == 404
-    client.force_login(reviewer)
-    assert client.get(reverse("import-new", args=["acme"])).status_code == 403
 
 
 def test_a_preview_tells_layout_rows_and_errors_and_keeps_the_file(client: Client, ada: User, project: Project) -> None:

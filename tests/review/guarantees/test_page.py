@@ -64,12 +64,6 @@ def test_a_curator_draws_approves_and_withdraws(page: Client, reviewer: Caller) 
     assert page.post(reverse("audit-approve", args=["billing", audit.pk]), {"keep_alive": 3}).status_code == 422
 
 
-def test_the_page_is_for_curators(reviewer: Caller, page: Client) -> None:
-    client = Client()
-    client.force_login(reviewer.user)
-    assert client.get(reverse("guarantee-page", args=["billing"])).status_code == 403
-
-
 def share(project: Project, value: float) -> None:
     project.settings_json = {**project.settings_json, "review": {"audit_share": value}}
     project.save()

@@ -67,15 +67,6 @@ def test_a_launch_answers_202_with_the_run_and_its_address() -> None:
     assert (run["params"]["model"], run["started_at"], run["error"], run["result"]) == ("small", None, None, {})
 
 
-def test_the_same_idempotency_key_launches_once() -> None:
-    script = make_script()
-    first, again = (script.post(script.runs, KING, **{"Idempotency-Key": "k1"}) for _ in range(2))
-    assert first == again
-    other = {**KING, "params": {"model": "small", "samples": 2}}
-    assert script.post(script.runs, other, **{"Idempotency-Key": "k1"})[0] == 409
-    assert Run.objects.count() == 1
-
-
 @pytest.mark.parametrize(
     ("body", "path"),
     [

@@ -177,12 +177,6 @@ class TestList:
         assert "<i>" not in html
         assert all(html.count(f"{text}&lt;i&gt;&quot;&#x27;&amp;") for text in (*texts, "ada"))
 
-    def test_a_viewer_sees_the_list_without_decisions(self, client: Client, project: Project) -> None:
-        make_sample(project)
-        html = get(sign_in(client, project, Role.VIEWER), "?bucket=refined")
-        assert "bulk/confirm" not in html
-        assert "Save view" not in html
-
 
 class TestBulkQuestion:
     def test_a_selection_is_named_and_counted(self, client: Client, project: Project) -> None:

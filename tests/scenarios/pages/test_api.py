@@ -9,7 +9,6 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from curation.scenarios.bundles.document import EXAMPLE
 from curation.scenarios.models import GateReport, Scenario
 from tests.factories import BUNDLE, make_project, make_scenario, make_trajectory
 from tests.scenarios.browsing import GIVEN, Caller
@@ -39,9 +38,6 @@ class TestStore:
         assert answer["ETag"] == '"1"'
         assert (row["status"], row["gate"], row["version"]) == ("draft", None, 1)
         assert {key: row[key] for key in GIVEN} == GIVEN
-
-    def test_the_example_of_the_docs_is_valid(self, call: Caller) -> None:
-        assert call("POST", "/projects/shell/scenarios", EXAMPLE).status_code == 201
 
     def test_a_refusal_names_each_place(self, call: Caller) -> None:
         wrong = {**GIVEN, "colour": "red", "fixtures": [{"path": "/etc/passwd", "content": "x"}]}
@@ -94,13 +90,6 @@ class TestReplace:
         answer = call("PUT", f"/scenarios/{made['id']}", call("GET", f"/scenarios/{made['id']}").json())
 
         assert (answer.status_code, answer.json()["status"], answer.json()["version"]) == (200, "admitted", 1)
-
-    def test_a_stale_edit_is_refused_with_the_version(self, call: Caller) -> None:
-        row = make_scenario(call.project, "greeting", version=4)
-
-        answer = call("PUT", f"/scenarios/{row.pk}", GIVEN, **{"If-Match": '"3"'})
-
-        assert (answer.status_code, answer.json()["current"]) == (412, {"version": 4})
 
     def test_an_unknown_key_is_still_refused(self, call: Caller) -> None:
         row = make_scenario(call.project, "greeting")

@@ -20,7 +20,6 @@ from tests.factories import (
     make_run,
     make_scenario,
     make_trajectory,
-    make_user,
 )
 from tests.sandbox.fake import FakeBackend
 
@@ -135,15 +134,6 @@ def test_unknown_parameters_of_the_list_are_refused(
 ) -> None:
     problem = get(client, bearer, f"/projects/acme/trajectories?{query}", status=400)
     assert problem["errors"][0]["path"] == query.partition("=")[0]
-
-
-def test_other_users_find_nothing(client: Client, project: Project) -> None:
-    row = make_trajectory(project)
-    stranger = make_bearer(make_user("eve"))
-    get(client, stranger, f"/trajectories/{row.pk}", status=404)
-    get(client, stranger, "/projects/acme/trajectories", status=404)
-    get(client, stranger, "/projects/acme/pairs", status=404)
-    assert client.post(f"/api/v1/trajectories/{row.pk}/replay", headers=stranger).status_code == 404
 
 
 def test_a_replay_is_a_run_over_this_trajectory_alone(
