@@ -46,7 +46,8 @@ def test_skip_and_flag_give_the_sample_back_undecided_and_a_flag_is_a_new_versio
     access = project_with_reviewer()
     sample = judged(access.project)
     lease_next(access=access)
-    decide(access=access, sample_id=sample.pk, action=action, reason="asks for a secret")
+    line = decide(access=access, sample_id=sample.pk, action=action, reason="asks for a secret", seconds=0.0)
+    assert line.seconds == 0.0
     sample.refresh_from_db()
     assert (sample.status, sample.version, sample.decided_by) == ("pending", version, None)
     assert Decision.objects.get().reason == "asks for a secret" and not Lease.objects.exists()
