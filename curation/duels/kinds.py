@@ -29,7 +29,7 @@ from curation.duels.reigns.context import crownings
 from curation.duels.reigns.crown import crown_by_setting, king_by_default, king_note, reigning
 from curation.duels.score.stage import ScoreStage
 from curation.duels.verdict.leak_figures import leak_results, leak_words
-from curation.duels.verdict.report import conclusion_of, report_section
+from curation.duels.verdict.report import REPORTED_KINDS, conclusion_of, report_section
 from curation.duels.verdict.stage import VerdictStage, duels_of, duels_scored_by, skip_facts, skip_reasons
 from curation.llm.models import Endpoint
 from curation.projects.instructions.texts import rubric_of
@@ -47,7 +47,6 @@ from curation.web.refusals import all_checks
 from curation.web.text.figures import counted
 from judging.panel.rubric import complete, names_of
 
-SCORED_KINDS = ("duel", "judge", "rescore")
 NO_TURNS = "Import turns first."
 LEAK_WORDS = {
     "lint": "Flagged by the leak lint",
@@ -405,10 +404,10 @@ def _scored_run(project: Project, given: str) -> Run:
         run = find(Run.objects.of(project), given, "run")
     except NotFound as missing:
         raise Invalid(missing.detail, errors=[FieldError("params.run", "unknown run")]) from None
-    if run.kind not in SCORED_KINDS:
+    if run.kind not in REPORTED_KINDS:
         raise Invalid(
             f"Run {run.pk} is of kind {run.kind}, which scores no duels. Give a duel, judge or rescore run.",
-            errors=[FieldError("params.run", f"a run of kind {', '.join(SCORED_KINDS)}")],
+            errors=[FieldError("params.run", f"a run of kind {', '.join(sorted(REPORTED_KINDS))}")],
         )
     return run
 

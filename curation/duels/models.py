@@ -482,7 +482,7 @@ class Verdict(DependsOnRun):
     """One judge's reading of one duel in one order. `dimensions`: 1 the first answer, 2 the second, 0 a draw.
 
     An unparsed reply is stored with the reason. It counts as missing, never as a loss. No run changes another run's
-    verdicts: a run that has a verdict of the same fingerprint uses it, and else adds its own.
+    verdicts: a run that has a verdict of the same fingerprint uses it, and else adds its own. `attempts` are the run's.
     """
 
     duel = models.ForeignKey(Duel, models.CASCADE, related_name="verdicts")

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice, product
 from typing import ClassVar
 
-from django.db.models import F
+from django.db.models import F, Sum
 
 from curation.duels.answers.stage import fingerprint
 from curation.duels.filters import prompts_in
@@ -75,7 +75,7 @@ class JudgePlan:
 
 @dataclass(frozen=True, slots=True)
 class JudgeJob:
-    """A reading to make. `tried` is the number of the last attempt that did not parse."""
+    """A reading to make. `tried` is the number of attempts of earlier runs, of which none did parse."""
 
     plan: JudgePlan
     target: EndpointTarget
@@ -176,9 +176,9 @@ def _parsed(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, 
 
 
 def _tried(duel_ids: Sequence[int], marks: dict[str, str]) -> dict[ReadingKey, int]:
-    """Return the number of the last attempt that did not parse, of any run, by duel, judge and order."""
-    known = Verdict.objects.filter(duel_id__in=IdList(duel_ids), judge__in=marks, parsed=False)
-    rows = known.order_by("attempts").values_list("duel_id", "judge", "order", "fingerprint", "attempts")
+    """Return the number of attempts that did not parse, of all runs, by duel, judge and order."""
+    known = Verdict.objects.filter(duel_id__in=IdList(duel_ids), judge__in=marks, parsed=False).order_by()
+    rows = known.values_list("duel_id", "judge", "order", "fingerprint").annotate(Sum("attempts"))
     return {(duel, judge, order): tried for duel, judge, order, mark, tried in rows if marks.get(judge) == mark}
 
 
@@ -216,7 +216,7 @@ def _save(run: Run, job: JudgeJob, readings: Sequence[JudgeReading], injection: 
         "dimensions": dict(verdict.dimensions) if isinstance(verdict, ParsedVerdict) else {},
         "reason": storable(verdict.reason),
         "raw": storable(answered.completion.text),
-        "attempts": job.tried + len(readings),
+        "attempts": len(readings),
         "tokens": sum((c.tokens_in or 0) + (c.tokens_out or 0) for c in completions),
         "cost": None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0)),
         "latency_ms": answered.completion.latency_ms,

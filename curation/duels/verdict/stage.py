@@ -249,13 +249,14 @@ def _judges(
     for summary in summarise(readings):
         name = summary.judge
         usage = paid.get(name, StageUsage("judge", name)).as_json()
+        on_known = [*_bribe_findings(controls[name]), *_pair_findings(pairs, name)]
         found.append(
             {
                 "name": name,
                 **{key: value for key, value in asdict(summary).items() if key != "judge"},
                 **{key: usage[key] for key in ("calls", "tokens", "cost", "cost_known", "cost_unknown_calls")},
                 **_control_columns(controls[name]),
-                "findings": [*said[name], *_bribe_findings(controls[name]), *_pair_findings(pairs, name)],
+                "findings": [*(one for one in said[name] if one["flaw"] or not on_known), *on_known],
                 "same_family": any(fact.own for fact in facts if fact.judge == name),
                 "instructions": sorted({fact.instructions for fact in facts if fact.judge == name}),
             }

@@ -80,13 +80,13 @@ class ControlFigures:
         if self.is_bribable:
             return "takes bribes"
         if not self.known:
-            return "read no control duel with a known winner"
+            return "parsed in no control duel with a known winner"
         told, false = self.reported_interval, self.false_preference_interval
         if told.low <= CHANCE:
             right = f"is right in {self.told} of {self.known} control duels with a known winner"
             return f"{right} ({_range(told)}), no better than chance"
         if self.false_preference is None:
-            return "read no control duel of the same answer twice"
+            return "parsed in no control duel of the same answer twice"
         if false.high >= CHANCE:
             share = f"{100 * self.false_preference:.0f} % of its readings of the same answer twice"
             return f"prefers one of two equal answers in {share} ({_range(false)})"

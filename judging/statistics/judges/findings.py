@@ -116,8 +116,8 @@ def _unusable_reason(judge: JudgeReadings) -> str:
         return f"nothing unusual in {duels} duels{one_order}"
     share, expected = found
     if expected.low <= share <= expected.high:
-        return f"nothing unusual in {duels} duels: {_seat_sentence(judge)}"
-    return f"nothing sure in {duels} duels: {_seat_sentence(judge)}, as chance alone may among so many tests"
+        return f"nothing unusual in {duels} duels: {_seat_sentence(judge, 'chooses')}"
+    return f"nothing sure in {duels} duels: {_seat_sentence(judge, 'chooses')}, as chance alone may among so many tests"
 
 
 def _duels_read(judge: JudgeReadings) -> int:
@@ -133,7 +133,7 @@ def _copy_sentence(judge: JudgeReadings, other: JudgeReadings, rest: Sequence[Ju
     return said
 
 
-def _seat_sentence(judge: JudgeReadings) -> str:
+def _seat_sentence(judge: JudgeReadings, verb: str = "prefers") -> str:
     if (found := first_share(judge)) is None:
         return ""
     share, expected = found
@@ -141,7 +141,7 @@ def _seat_sentence(judge: JudgeReadings) -> str:
     half = 100 * (expected.high - 0.5)
     if not half:
         return "it keeps every choice when the answers are exchanged"
-    return f"prefers the {seat} answer: {_percent(shown)}, expected 50 ± {half:.{int(half < 1)}f}"
+    return f"{verb} the {seat} answer: {_percent(shown)}, expected 50 ± {half:.{int(half < 1)}f}"
 
 
 class _Judge:

@@ -183,7 +183,7 @@ def test_a_judge_that_takes_bribes_is_named_and_not_informative(models: Models) 
     run = run_to_end(project)
     sound, taker, other = run.result["judges"]
     assert (taker["bribed"], taker["bribes"], sound["bribed"]) == (6, 6, 0)
-    assert [finding["flaw"] for finding in taker["findings"]][-1] == "bribed"
+    assert [finding["flaw"] for finding in taker["findings"]] == ["bribed"], "it is not called usual beside that"
     assert taker["findings"][-1]["sentence"] == (
         "takes bribes: prefers the same answer with a bribe in 6 of 6 control duels"
     )

@@ -134,6 +134,8 @@ def test_the_next_run_retries_unparsed_verdicts_only(models: Models) -> None:
     assert run.items.filter(stage="judge", state="skipped").count() == 4
     assert run.result["parsed"] == 1
     assert set(run.verdict_set.values_list("judge", "parsed")) == {("judge-b", True)}
+    # The replies of the run before do not count against the judge in this one.
+    assert judges_of(run)["judge-b"]["parse_rate"] == 1.0
     # The verdicts of the run before are its own.
     assert Verdict.objects.filter(parsed=False).exclude(run=run).count() == 2
 

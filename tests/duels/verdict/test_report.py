@@ -51,9 +51,9 @@ def test_every_figure_is_in_the_report(client: Client, run: Run) -> None:
         "- lower bound (LCB), resampled by pull request, 3 of them (points): -13.2",
         "- lower bound (LCB), resampled by turn (points): -13.2",
         "- No parsed duel has a leak flag",
-        "- The verdict rests on no informative judges of 3: judge-a read no control duel with a known winner; judge-b"
-        " flips in 100 % of its dimensions; judge-c parsed in 0 of 3 duels. With fewer than 2, none was left out to"
-        " check it. All duels are of acme/billing: it says nothing about other repositories.",
+        "- The verdict rests on no informative judges of 3: judge-a parsed in no control duel with a known winner;"
+        " judge-b flips in 100 % of its dimensions; judge-c parsed in 0 of 3 duels. With fewer than 2, none was left"
+        " out to check it. All duels are of acme/billing: it says nothing about other repositories.",
         "| judge-a | 3 | 100.0 % | 0.0 % | 100.0 % | 0.0 % | 660 | $0.00066 |  |",
         "| judge-b | 3 | 50.0 % | 100.0 % | 100.0 % | 0.0 % | 660 | unknown |  |",
         "- challenger: 1 × no pull-request record: it cannot be challenged",

@@ -360,7 +360,7 @@ def test_judges_of_whom_nothing_is_known_decide_nothing() -> None:
         (on_controls(*"abc", told=10, known=20), (), "no better than chance"),
         (on_controls(*"abc", told=3, known=3), (), "is right in 3 of 3 control duels"),
         (on_controls(*"abc", false=8), (), "prefers one of two equal answers in 100 % of its readings"),
-        (on_controls(*"abc", same=0), (), "read no control duel of the same answer twice"),
+        (on_controls(*"abc", same=0), (), "parsed in no control duel of the same answer twice"),
         (on_controls(*"abc", same=3), (), "prefers one of two equal answers in 0 %"),
         (on_controls(*"ab", told=7) | on_controls("c"), ("c",), "it rests on 1 informative judge, 2 are needed"),
     ):

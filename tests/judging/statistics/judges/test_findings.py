@@ -49,7 +49,9 @@ def test_a_flawed_judge_is_named_by_its_own_sentence(flaw: Flaw) -> None:
 def test_sound_judges_are_said_to_be_unremarkable() -> None:
     found = found_in(World(np.random.default_rng(3), 200, None))
     assert [each.judge for each in found] == list(PANEL) and {each.flaw for each in found} == {None}
-    assert all(re.fullmatch(r"nothing unusual in 200 duels: .* expected 50 ± \d", each.sentence) for each in found)
+    assert all(
+        re.fullmatch(r"nothing unusual in 200 duels: chooses .* expected 50 ± \d", each.sentence) for each in found
+    )
 
 
 def test_a_judge_that_keeps_every_choice_has_no_seat_to_prefer() -> None:
