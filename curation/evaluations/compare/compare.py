@@ -127,6 +127,15 @@ class ModelComparison:
     losses: tuple[ComparedPair, ...]
 
     @property
+    def extent(self) -> str:
+        """What the rows are of, and how many answers were not compared."""
+        of = f"of {counted(self.tasks, 'task')}"
+        if not self.unpaired:
+            return of
+        have = "has" if self.unpaired == 1 else "have"
+        return f"{of}, {counted(self.unpaired, 'answer')} {have} no counterpart in the other model"
+
+    @property
     def comparisons(self) -> int:
         return len(self.metrics) + sum(len(tier.metrics) for tier in self.tiers)
 

@@ -1,5 +1,6 @@
 """Find the two models to compare, and pair their results on the same rows or tasks."""
 
+from collections import defaultdict, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,11 +95,14 @@ def _screened(model: EvaluatedModel) -> dict[int, ComparedResult]:
 
 
 def _same_texts(old: Mapping[int, ComparedResult], new: Mapping[int, ComparedResult]) -> dict[int, ComparedResult]:
-    """Rows of two splits are the same if prompt and expected answer are equal."""
+    """Rows of two splits are the same if prompt and expected answer are equal; of equal ones the first is paired with
+    the first, so that no result is counted twice."""
     texts = SplitRowText.objects.in_bulk([*old, *new])
     keys = {pk: (tuple(read_messages(text.messages)), text.expected) for pk, text in texts.items()}
-    by_key = {keys[row_id]: result for row_id, result in new.items()}
-    return {row_id: by_key[keys[row_id]] for row_id in old if keys[row_id] in by_key}
+    waiting: dict[object, deque[ComparedResult]] = defaultdict(deque)
+    for row_id, result in new.items():
+        waiting[keys[row_id]].append(result)
+    return {row_id: same.popleft() for row_id in old if (same := waiting[keys[row_id]])}
 
 
 def _pair(row: SplitRow, before: ComparedResult, after: ComparedResult) -> ComparedPair:

@@ -62,8 +62,7 @@ def markdown(found: ModelComparison) -> str:
         _escaped(conclusion(found)),
         "",
         *(line for note in found.notes for line in (_escaped(note), "")),
-        f"{counted(found.rows, found.scale.noun)} of {counted(found.tasks, 'task')}, paired; 95 % intervals by a "
-        "bootstrap over tasks.",
+        f"{counted(found.rows, found.scale.noun)} {found.extent}; paired, 95 % intervals by a bootstrap over tasks.",
         f"{METHOD} The report makes {counted(found.comparisons, 'comparison')}.",
         "",
         *_table(found.metrics),

@@ -98,6 +98,12 @@ def test_rows_of_two_uploads_of_one_file_are_paired(server: ModelServer) -> None
     ids.append(evaluated(script, uploaded(script, [*others, *rows[1:]]), "good"))
     found = script("get", f"/evaluations/{ids[0]}/compare/{ids[1]}").json()
     assert (found["rows"], found["unpaired"]) == (2, 3)
+    ids.append(evaluated(script, uploaded(script, [rows[1], *rows]), "bad"))
+    for before, after in (ids[1:], ids[:0:-1]):
+        found = script("get", f"/evaluations/{before}/compare/{after}").json()
+        assert (found["rows"], found["unpaired"]) == (2, 4), "no answer is in two pairs"
+    file = script("get", f"/evaluations/{ids[1]}/compare/{ids[2]}/comparison.md").content.decode()
+    assert "2 rows of 2 tasks, 4 answers have no counterpart in the other model; paired" in file
     apart = evaluated(script, uploaded(script, others), "bad")
     assert script("get", f"/evaluations/{ids[0]}/compare/{apart}").json()["code"] == "nothing_in_common"
 
