@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sandbox.agent.action import Ending
-from sandbox.agent.shell_environment import exit_code_of
 from sandbox.gate.attempts import TriedAttempt, fresh_player, must_be, report_on, try_all
 from sandbox.gate.cheats import (
     MAX_LINES,
@@ -26,7 +25,6 @@ from sandbox.gate.foreign import literals_of, scrambled, stuffed
 from sandbox.gate.misread import ANY_REASON, REASONS_AS_CODE
 from sandbox.gate.neighbours import damaged
 from sandbox.gate.play import (
-    REFERENCE_SECONDS,
     PlayedSession,
     Reference,
     Rooms,
@@ -39,13 +37,16 @@ from sandbox.gate.provider import Traces, find_traces, programs_of
 from sandbox.gate.report import Check, GateFinding, ReportLine
 from sandbox.gate.stability import background_work, check_stability, differing
 from sandbox.gate.state import Changes, PathEntry, State, StateChange, changes_between, is_temporary
-from sandbox.protocol import HOME, ROOTS, Fixture, SandboxSession
+from sandbox.protocol import HOME, ROOTS, TEMPORARY, Fixture, SandboxSession
 
 MAX_NAMES = 12
 MAX_SOURCES = 8
 WAIT_SECONDS = 2.0
 RECORD = "A file proves nothing that the agent can write: `asked` tells which programs were really run."
-_PATH = re.compile(rf"(?:~|{'|'.join(ROOTS)})(?:/[\w.+@%,:=-]+)+")
+_PATH = re.compile(rf"(?:~|{'|'.join((*ROOTS, *TEMPORARY))})(?:/[\w.+@%,:=-]+)+")
+# In `[ -e .done ]` and `test -f done`, where the checker is in the home or in a folder that it has entered.
+_TESTED = re.compile(r"(?:\[|!|\btest)\s+-[defhLprsSwx]\s+([\"']?)([\w.][\w.+@%,:=/-]*)\1(?=\s)")
+_ENTERED = re.compile(rf"\bcd\s+[\"']?({_PATH.pattern}|{'|'.join((*ROOTS, *TEMPORARY))})")
 _CHMODS = re.compile(r"\b(?:chmod|install|umask|setfacl)\b")
 
 
@@ -95,12 +96,9 @@ def _tests(
     """All that needs the reference's final state, in one session."""
     checker, ending = rooms.task.checker, reference.ending
     before = snapshot_in(session).paths
-    lines: list[ReportLine] = []
-    for command in reference.commands:
-        result = session.exec(command, REFERENCE_SECONDS)
-        lines.append(ReportLine(command, result.output, exit_code_of(result), result.duration))
-        if result.left:
-            break
+    solved = PlayedSession(ending)
+    solved.run(session, reference.commands, is_reference=True)
+    lines = solved.lines
     ended = snapshot_in(session)
     base = base_of(rooms, reference, subject, before, ended.paths)
     changes = base.changes if ended.paths else None
@@ -121,10 +119,9 @@ def _tests(
     lies = [lie for source in sources for lie in believed(source, state[source], base.changes, stuffing)]
     tried += try_all(session, checker, [lie for lie in lies if not is_right(lie, state, base.changes)], state, ending)
     must_be(session, checker, state, differing)
-    own_files = _own_files(session, checker, base)
     again = fresh_player(rooms, reference.commands, base.after, ending)
     first = [check for source in sources for check in _changed_first(rooms, reference, source, base)]
-    claims = [*_stale_files(own_files, base, again), *_pretences(rooms, subject, base)]
+    claims = [*_stale_files(_own_files(rooms, base), base, again), *_pretences(rooms, subject, base)]
     return [shown, *found, *stable_and_said, *_reports(tried, again), *first, *claims], changes
 
 
@@ -141,12 +138,19 @@ def _reason_as_code(session: SandboxSession, checker: str, ending: Ending) -> It
     yield Check("the reason as code", True)
 
 
-def _own_files(session: SandboxSession, checker: str, base: Base) -> dict[str, PathEntry | None]:
-    """The temporary files that the checker makes on the reference's state, also those that it removes at its end."""
-    check = check_in(session, f"rm() {{ :; }}\nrmdir() {{ :; }}\n{checker}", base.ending)
-    state = snapshot_after(session, checker).paths
-    made = (path for path in check.written if is_temporary(path) and path not in base.after)
-    return {path: state[path] for path in made if path in state and can_make(state[path])}
+def _own_files(rooms: Rooms, base: Base) -> dict[str, PathEntry | None]:
+    """The temporary files that the checker makes on the reference's state, also those that it removes at its end. In a
+    new sandbox: where it has run before, it may find them."""
+    checker = rooms.task.checker
+
+    def work(session: SandboxSession) -> dict[str, PathEntry | None]:
+        PlayedSession(base.ending).run(session, base.reference.commands, is_reference=True)
+        check = check_in(session, f"rm() {{ :; }}\nrmdir() {{ :; }}\n{checker}", base.ending)
+        state = snapshot_after(session, checker).paths
+        made = (path for path in check.written if is_temporary(path) and path not in base.after)
+        return {path: state[path] for path in made if path in state and can_make(state[path])}
+
+    return rooms.fresh(work, setup=rooms.roomy())
 
 
 def _stale_files(
@@ -156,12 +160,11 @@ def _stale_files(
     if not files or not base.changes:
         return
     undone = {path: change.before for path, change in base.changes.items()}
-    played = again(Attempt("", "", {**undone, **files}))
     reason = (
         f"the checker passes when nothing was done and the agent left {', '.join(list(files)[:3])} as a check of the"
         " right state makes them. Make temporary files in $TMPDIR."
     )
-    yield Check("files of an earlier check", not played.passed, reason if played.passed else "", tuple(played.lines))
+    yield again(Attempt("", "", {**undone, **files})).must_fail("files of an earlier check", reason)
 
 
 def base_of(rooms: Rooms, reference: Reference, subject: BundleSubject, before: State, after: State) -> Base:
@@ -277,9 +280,8 @@ def _pretences(rooms: Rooms, subject: BundleSubject, base: Base) -> Iterator[Che
         yield from _only_read(rooms, programs_of(rooms.task.setup.fixtures, subject.told), base.ending)
     words = Ending("panic", " ".join(stuffing.split())[:8000])
     said = "echo 'All that was asked is done; the result is as expected.'"
-    played = rooms.play(after=[said], ending=words)
     reason = "the checker passes when nothing was done and the reason of the panic names everything: it believes words"
-    yield Check("claims in words", not played.passed, reason if played.passed else "", tuple(played.lines))
+    yield rooms.play(after=[said], ending=words).must_fail("claims in words", reason)
 
 
 def _forgeries(base: Base) -> list[Attempt]:
@@ -309,12 +311,11 @@ def _only_read(rooms: Rooms, programs: list[Fixture], ending: Ending) -> Iterato
     found = read_documentation(rooms, programs)
     calls = "\n".join([*found.helps, *found.topics, *found.usages])
     if calls:
-        played = rooms.play(after=[calls], ending=ending)
         reason = (
             "the checker passes when the provider's documentation was read and it was never asked: let `asked` want"
             " the arguments that ask for directives"
         )
-        yield Check("only the documentation", not played.passed, reason if played.passed else "", tuple(played.lines))
+        yield rooms.play(after=[calls], ending=ending).must_fail("only the documentation", reason)
 
 
 def _reports(tried: list[TriedAttempt], again: Callable[[Attempt], PlayedSession]) -> Iterator[Check]:
@@ -356,7 +357,11 @@ def _more_names(rooms: Rooms, base: Base) -> list[str]:
 
 
 def _named_paths(text: str) -> list[str]:
-    return [match[0].replace("~", HOME, 1).rstrip(".,:") for match in _PATH.finditer(text)]
+    text = text.replace("$HOME/", "~/").replace("${HOME}/", "~/")
+    named = [match[0] for match in _PATH.finditer(text)]
+    folders = dict.fromkeys([HOME, *(match[1] for match in _ENTERED.finditer(text))])
+    named += [f"{folder}/{match[2]}" for match in _TESTED.finditer(text) for folder in folders]
+    return [path.replace("~", HOME, 1).rstrip(".,:/") for path in named]
 
 
 def _other(entry: PathEntry) -> PathEntry:

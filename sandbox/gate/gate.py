@@ -14,7 +14,7 @@ from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, ShellTask
 from sandbox.errors import SetupRefused
 from sandbox.gate.checker_tests import BundleSubject, checker_tests
-from sandbox.gate.play import Checkpoint, PlayedSession, Reference, Rooms
+from sandbox.gate.play import HANGS, Checkpoint, PlayedSession, Reference, Rooms
 from sandbox.gate.report import Check, GateVerdict
 from sandbox.gate.state import StateChange
 from sandbox.protocol import HOME, TEMPORARY
@@ -53,14 +53,14 @@ def run_gate(
 
 
 def _checks(rooms: Rooms, reference: Reference, repeats: int) -> Iterator[Check]:
-    yield _must_fail("untouched", rooms.play(ending=None), "the checker passes on the untouched fixtures")
+    yield rooms.play(ending=None).must_fail("untouched", "the checker passes on the untouched fixtures")
     for ending in (Ending("exit"), Ending("panic")):
         name = f"bare {ending.terminal}"
         reason = f"the checker passes when all that was done is `{ending.line}`"
-        yield _must_fail(name, rooms.play(ending=ending), reason)
+        yield rooms.play(ending=ending).must_fail(name, reason)
     if reference.ending.reason:
         claim = "the checker passes on the reference's last line alone: it believes what is claimed"
-        yield _must_fail("claim", rooms.play(ending=reference.ending), claim)
+        yield rooms.play(ending=reference.ending).must_fail("claim", claim)
     task = rooms.task
     solved = rooms.play(commands=reference.commands, ending=reference.ending)
     first = _must_solve("reference", solved, task)
@@ -81,15 +81,8 @@ def _without_results(rooms: Rooms, ending: Ending, written: Sequence[str]) -> It
         planted = "\n".join(f"ln -s {LINKED} {shlex.quote(path)} 2>/dev/null" for path in written)
         scripts["planted links"] = (planted, "the files that it writes are links to one file")
     for name, (script, state) in scripts.items():
-        played = rooms.play(before=[script], ending=ending)
         reason = f"the checker passes when nothing was done and {state}. Let it fail if it cannot write."
-        yield Check(name, not played.passed, reason if played.passed else "", tuple(played.lines))
-
-
-def _must_fail(name: str, played: PlayedSession, reason: str) -> Check:
-    if played.stopped:
-        return Check(name, False, played.stopped, tuple(played.lines))
-    return Check(name, not played.passed, reason if played.passed else "", tuple(played.lines))
+        yield rooms.play(before=[script], ending=ending).must_fail(name, reason)
 
 
 def _must_solve(name: str, played: PlayedSession, task: ShellTask) -> Check:
@@ -97,6 +90,5 @@ def _must_solve(name: str, played: PlayedSession, task: ShellTask) -> Check:
     if not reason and played.ending and played.ending.terminal != task.expected_terminal:
         reason = f"the reference ends in {played.ending.terminal}, {task.expected_terminal} is expected"
     if not reason and not played.passed:
-        hangs = played.check is not None and played.check.timed_out
-        reason = "the checker does not end in time" if hangs else "the checker fails after the reference solution"
+        reason = HANGS if played.hangs else "the checker fails after the reference solution"
     return Check(name, not reason, reason, tuple(played.lines))

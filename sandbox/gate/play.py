@@ -7,7 +7,7 @@ from typing import TypeVar
 from sandbox.agent.action import Ending
 from sandbox.agent.shell_environment import OpenSession, ShellTask, exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
-from sandbox.gate.report import CHECKER, ReportLine
+from sandbox.gate.report import CHECKER, Check, ReportLine
 from sandbox.gate.state import SNAPSHOT_BYTES, Snapshot, read_snapshot, snapshot_command
 from sandbox.protocol import CheckResult, Fixture, SandboxSession, Setup
 
@@ -16,6 +16,7 @@ REFERENCE_SECONDS = 120.0
 SNAPSHOT_SECONDS = 30.0
 # More than a rollout's: the gate waits for its sandboxes alone, and a worker opens only some at once.
 WEIGHT = 512
+HANGS = "the checker does not end in time"
 Checkpoint = Callable[[], None]
 T = TypeVar("T")
 
@@ -48,6 +49,29 @@ class PlayedSession:
     @property
     def passed(self) -> bool:
         return self.check is not None and self.check.passed
+
+    @property
+    def hangs(self) -> bool:
+        return self.check is not None and self.check.timed_out
+
+    def run(self, session: SandboxSession, scripts: Sequence[str], *, is_reference: bool = False) -> bool:
+        """Run scripts and note their lines; True if one of the reference left early. Then the rest is not run."""
+        for script in filter(str.strip, scripts):
+            result = session.exec(script, REFERENCE_SECONDS)
+            self.lines.append(ReportLine(script, result.output, exit_code_of(result), result.duration))
+            if is_reference and result.timed_out:
+                self.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
+            elif is_reference and result.left and result.exit_code != 0:
+                self.stopped = f"the reference broke off with status {result.exit_code} before its last line"
+            if self.stopped or (is_reference and result.left):
+                return True
+        return False
+
+    def must_fail(self, name: str, reason: str) -> Check:
+        """A check that fails, for this reason, if the checker passed. One that does not end has judged nothing, so that
+        is a warning."""
+        failed = self.stopped or (reason if self.passed else "")
+        return Check(name, not failed, failed or (f"warning: {HANGS}" if self.hangs else ""), tuple(self.lines))
 
 
 @dataclass(frozen=True)
@@ -105,32 +129,18 @@ def _play(
     ending: Ending | None,
 ) -> PlayedSession:
     played = PlayedSession(ending)
-    _run(session, played, before)
-    left = _run(session, played, commands, is_reference=True)
+    played.run(session, before)
+    left = played.run(session, commands, is_reference=True)
     if played.stopped:
         return played
     if left:
         played.ending = Ending("exit")
-    _run(session, played, after)
+    played.run(session, after)
     if played.ending is not None:
         played.lines.append(ReportLine(played.ending.line))
     played.check = check_in(session, checker, played.ending)
     played.lines.append(checker_line(played.check))
     return played
-
-
-def _run(session: SandboxSession, played: PlayedSession, scripts: Sequence[str], *, is_reference: bool = False) -> bool:
-    """Run scripts and note their lines; True if one of the reference left early. Then the rest is not run."""
-    for script in filter(str.strip, scripts):
-        result = session.exec(script, REFERENCE_SECONDS)
-        played.lines.append(ReportLine(script, result.output, exit_code_of(result), result.duration))
-        if is_reference and result.timed_out:
-            played.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
-        elif is_reference and result.left and result.exit_code != 0:
-            played.stopped = f"the reference broke off with status {result.exit_code} before its last line"
-        if played.stopped or (is_reference and result.left):
-            return True
-    return False
 
 
 def check_in(session: SandboxSession, checker: str, ending: Ending | None) -> CheckResult:

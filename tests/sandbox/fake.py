@@ -32,11 +32,12 @@ Answers = Mapping[str, Answer] | Callable[["FakeSession", str], Answer]
 
 @dataclass
 class FakeSession:
-    """One scripted session. `terminal`, `panic_reason` and `checker` are what `check` was called with."""
+    """One scripted session. `terminal`, `panic_reason` and `checker` are what `check` was called with. A checker of
+    which `passes` says None does not end."""
 
     setup: Setup
     answers: Answers
-    passes: "Callable[[FakeSession], bool]"
+    passes: "Callable[[FakeSession], bool | None]"
     commands: list[str] = field(default_factory=list)
     folder: str = HOME
     terminal: str = ""
@@ -72,7 +73,8 @@ class FakeSession:
             return CheckResult(True, 0, EMPTY_STATE, 0.01)
         self.checker, self.terminal, self.panic_reason = checker, terminal, panic_reason
         passed = self.passes(self)
-        return CheckResult(passed, 0 if passed else 1, output="", duration=0.01, written=self.written)
+        code = 0 if passed else 1
+        return CheckResult(bool(passed), code, "", 0.01, timed_out=passed is None, written=self.written)
 
     def edit(self, edits: Sequence[PathEdit]) -> None:
         self._must_live()
@@ -109,7 +111,7 @@ class FakeBackend:
     """Makes scripted sessions. The first openings raise the errors in `opening`, in turn."""
 
     answers: Answers = field(default_factory=dict)
-    passes: Callable[[FakeSession], bool] = lambda session: True
+    passes: Callable[[FakeSession], bool | None] = lambda session: True
     opening: Sequence[Exception | None] = ()
     written: tuple[str, ...] = ()
     name: str = "fake"

@@ -11,7 +11,7 @@ from sandbox.gate.report import CHECKER, GateVerdict, ReportLine
 from sandbox.protocol import Setup
 from tests.sandbox.fake import Answer, FakeBackend, FakeSession, ran
 
-Passes = Callable[[FakeSession], bool]
+Passes = Callable[[FakeSession], bool | None]
 EXIT = Ending("exit")
 WORK = "todo > /dev/null\necho hello > greeting.txt"
 
@@ -88,6 +88,13 @@ def test_what_the_gate_refuses(passes: Passes, refused: str) -> None:
     assert (verdict.admitted, verdict.reason) == (False, refused)
 
 
+def test_a_checker_that_waits_for_the_work_is_admitted_with_warnings() -> None:
+    verdict, _ = gate(lambda session: worked(session) or None)
+    assert verdict.admitted
+    warned = [check.name for check in verdict.checks if check.reason == "warning: the checker does not end in time"]
+    assert warned == ["untouched", "bare exit", "bare panic", "full disk", "claims in words"]
+
+
 def test_a_checker_that_believes_a_claim_is_refused() -> None:
     ending = Ending("panic", "no such host")
     verdict, rooms = gate(lambda session: session.panic_reason == "no such host", ending=ending, expected="panic")
@@ -149,7 +156,7 @@ def test_what_the_sandbox_does_not_take_is_the_scenarios_fault() -> None:
 def test_a_sandbox_that_breaks_is_nobodys_fault() -> None:
     verdict, rooms = gate(opening=(SandboxFailed("no room"), SandboxFailed("no room")))
     assert verdict.admitted
-    assert rooms.opened == 12
+    assert rooms.opened == 13
     with pytest.raises(SandboxFailed, match="no room"):
         gate(opening=(SandboxFailed("no room"),) * 3)
 

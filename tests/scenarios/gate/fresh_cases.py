@@ -16,6 +16,7 @@ _BOXES = {f"/srv/box/{n}.txt": f"item {n}\n" for n in range(20)}
 _NOTHING = "Nothing today.\n"
 
 _PASSWD = "root:x:0:/root:/bin/sh\nbob:x:1001:/home/bob:/bin/sh\nmail:x:8:/var/mail:/bin/false\n"
+_TEAM_LIST = f"printf '%s\\n' '{_LISTED}' | cmp -s - teams.txt"
 _WANTED = f"printf '%s\\n' '{_LISTED}' | cmp -s - /tmp/got; r=$?; rm /tmp/got; exit $r"
 
 FRESH_BAD = [
@@ -24,6 +25,10 @@ FRESH_BAD = [
     ),
     Case("a copy that may be there", _TEAMS, f"[ -e /tmp/got ] || sort teams.txt > /tmp/got\n{_WANTED}", _STAFF),
     Case("a copy that is not made twice", _TEAMS, f"cp -n teams.txt /tmp/got\n{_WANTED}", _STAFF),
+    Case("a mark of the first check", _TEAMS, f"m=/tmp; [ -e $m/s ] && exit\ntouch $m/s\n{_TEAM_LIST}", _STAFF),
+    Case("a mark that nobody makes", _TEAMS, f"[ -e /tmp/seen ] && exit\n{_TEAM_LIST}", _STAFF),
+    Case("a mark in the home", _TEAMS, f'[ -e "$HOME/.seen" ] && exit\n{_TEAM_LIST}', _STAFF),
+    Case("a mark where it goes", _TEAMS, f"cd /tmp; test -f seen && exit\ncd ~\n{_TEAM_LIST}", _STAFF),
     Case("lines in the packed file", "gzip -c /srv/app.log > log.gz", '[ "$(zcat log.gz | grep -c error)" = 3 ]', _LOG),
     Case(
         "a word of each member",

@@ -31,6 +31,7 @@ WRONG_FIRST = {
     *("a link that resolves", "touched today", "numbers of the inode", "a name for find", "a copy that may be there"),
     *("a copy that is not made twice", "paths with colons in the text"),
     *("no difference is printed", "nearly that mean", "zeros behind a half", "rounded up or down"),
+    *("a mark of the first check", "a mark that nobody makes", "a mark in the home", "a mark where it goes"),
     *("between quotes of python", "between quotes of a here document", "between quotes of awk"),
 }
 SOUND = (*cases.SOUND, *COMPARED, *SOUND_ATTACKED, *SOUND_ANSWERS, *SOUND_BESIDE, *FRESH_SOUND)
