@@ -157,6 +157,10 @@ def _answers(path: Path, prompts: Mapping[int, object]) -> dict[int, str]:
         except (ValueError, KeyError, TypeError):
             reason = f"Line {number} of the trainer's answers is no object with `row` and the text `answer`."
             raise ItemFailed(reason) from None
+        if number > len(found):
+            raise ItemFailed(f"Line {number} of the trainer's answers is a second one for the row {entry['row']}.")
+    if foreign := found.keys() - prompts.keys():
+        raise ItemFailed(f"The trainer answered rows that it was not asked for, such as {min(map(str, foreign))}.")
     if missing := len(prompts.keys() - found.keys()):
         raise ItemFailed(f"The trainer answered {len(prompts) - missing} of {len(prompts)} prompts.")
     return {row: found[row] for row in prompts}

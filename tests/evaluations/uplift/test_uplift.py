@@ -106,6 +106,10 @@ def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
     assert ended.result["metric"] == "figure" and "loses the trainer's own figure" in kind_of("uplift").conclude(ended)
 
 
+def wrote(file: str, *values: str) -> dict[str, Any]:
+    return {"writes": {file: "\n".join(f'{{"row": -7, "answer": {one}, "value": {one}}}' for one in values)}}
+
+
 @pytest.mark.parametrize(
     "case",
     one_of(
@@ -113,20 +117,16 @@ def test_a_trainer_may_return_one_figure_for_each_seed() -> None:
         [
             ({"short": 1}, "The trainer answered 59 of 60 prompts."),
             ({"writes": {}}, "The trainer wrote neither `answers.jsonl` nor `figure.json`."),
-            ({"writes": {"figure.json": '{"value": NaN}'}}, "The trainer's figure.json is no JSON: it has NaN"),
-            (
-                {"writes": {"figure.json": '{"value": 2}'}},
-                "`value` in the trainer's `figure.json` is no number from 0 to 1.",
-            ),
+            (wrote("figure.json", "NaN"), "The trainer's figure.json is no JSON: it has NaN"),
+            (wrote("figure.json", "2"), "`value` in the trainer's `figure.json` is no number from 0 to 1."),
             ({"writes": {"costs.json": '{"cost": Infinity}'}}, "The trainer's costs.json is no JSON: it has Infinity"),
-            (
-                {"writes": {"answers.jsonl": '{"row": 1, "answer": null}'}},
-                "Line 1 of the trainer's answers is no object",
-            ),
+            (wrote("answers.jsonl", "null"), "Line 1 of the trainer's answers is no object"),
+            (wrote("answers.jsonl", '"a"', '"b"'), "Line 2 of the trainer's answers is a second one for the row -7."),
+            (wrote("answers.jsonl", '"a"'), "The trainer answered rows that it was not asked for, such as -7."),
             ({"wait": 600}, "The training took longer than 0.0001 hours."),
         ],
     ),
-    ids=["an answer missing", "no file", "NaN", "no share", "a cost without end", "no text", "too long"],
+    ids=lambda case: case[1],
 )
 def test_a_command_that_does_not_do_its_part_fails_the_training_with_the_reason(
     case: tuple[dict[str, Any], str],
