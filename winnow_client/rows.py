@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import urlencode
 
 from winnow_client.calls import Async, Caller, M, Sync, call, run
 from winnow_client.errors import MissingPackage
@@ -30,7 +31,12 @@ class Rows(Caller[M], Generic[R, M]):
         self._filters = query(filters)
         self._make = make
 
+    def __repr__(self) -> str:
+        return f"<Rows {self._path}{'?' if self._filters else ''}{urlencode(self._filters, safe=',')}>"
+
     def __iter__(self: Rows[R, Sync]) -> Iterator[R]:
+        if self._transport.is_async:  # to begin a request and leave it would block the client's later ones
+            raise TypeError("The rows of AsyncWinnow are read with `async for`.")
         cursor: str | None = ""
         while cursor is not None:
             rows, cursor = run(self._page, cursor)

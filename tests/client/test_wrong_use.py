@@ -1,5 +1,6 @@
 """Common first mistakes: the address, the token, one id in place of a list. Nothing is sent in vain."""
 
+import asyncio
 import http.server
 import json
 from collections.abc import Callable, Iterator
@@ -151,3 +152,16 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_export(
         options = ["--project", "demo", "--recipe", "weekly", "--to", str(tmp_path / "file/exported")]
         command.main(["--url", url, "export", *options])
     assert asked == ["/api/v1/projects/demo"]
+
+
+def test_a_list_of_the_asynchronous_client_refuses_a_plain_loop_and_is_read_afterwards() -> None:
+    async def read() -> None:
+        async with client.AsyncWinnow(url, "wn_x") as winnow:
+            projects = winnow.projects(q=["a", "b"])
+            assert repr(projects) == "<Rows /projects?q=a,b>"
+            with pytest.raises(TypeError, match="`async for`"):
+                list(projects)
+            assert [project async for project in projects] == []
+
+    with site_that_answers(answer({"data": [], "next_cursor": None})) as (url, _):
+        asyncio.run(asyncio.wait_for(read(), 10))
