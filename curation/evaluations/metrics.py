@@ -21,7 +21,9 @@ class MetricUnit:
     change_suffix: str
 
     def number(self, value: float) -> str:
-        return f"{_rounded(value * self.scale, self.decimals):.{self.decimals}f}"
+        """Rounded as a figure of the API is, before it is scaled: 0.975 is 97 % everywhere, and not 98 in places."""
+        rounded = _rounded(value, self.decimals + round(math.log10(self.scale)))
+        return f"{rounded * self.scale:.{self.decimals}f}"
 
     def amount(self, value: float) -> str:
         return f"{self.number(value)}{self.suffix}"

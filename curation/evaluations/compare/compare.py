@@ -129,11 +129,8 @@ class ModelComparison:
     @property
     def extent(self) -> str:
         """What the rows are of, and how many answers were not compared."""
-        of = f"of {counted(self.tasks, 'task')}"
-        if not self.unpaired:
-            return of
-        have = "has" if self.unpaired == 1 else "have"
-        return f"{of}, {counted(self.unpaired, 'answer')} {have} no counterpart in the other model"
+        alone = f", {counted(self.unpaired, 'answer')} without a counterpart in the other model"
+        return f"of {counted(self.tasks, 'task')}{alone if self.unpaired else ''}"
 
     @property
     def comparisons(self) -> int:

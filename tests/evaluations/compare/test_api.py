@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from curation.evaluations.metrics import SHARE
 from curation.evaluations.models import EvaluatedModel, ScreenedAnswer
 from curation.projects.models import AuditEntry
 from judging.commands.screen import FLAGS
@@ -103,7 +104,7 @@ def test_rows_of_two_uploads_of_one_file_are_paired(server: ModelServer) -> None
         found = script("get", f"/evaluations/{before}/compare/{after}").json()
         assert (found["rows"], found["unpaired"]) == (2, 4), "no answer is in two pairs"
     file = script("get", f"/evaluations/{ids[1]}/compare/{ids[2]}/comparison.md").content.decode()
-    assert "2 rows of 2 tasks, 4 answers have no counterpart in the other model; paired" in file
+    assert "2 rows of 2 tasks, 4 answers without a counterpart in the other model; paired" in file
     apart = evaluated(script, uploaded(script, others), "bad")
     assert script("get", f"/evaluations/{ids[0]}/compare/{apart}").json()["code"] == "nothing_in_common"
 
@@ -185,3 +186,8 @@ def test_a_pinned_baseline_flags_regressions(client: Client, server: ModelServer
     assert "regressed" in page(client, project, "evaluation-list")
     client.post(reverse("baseline-unpin", args=[project.slug]), {"split": split.pk})
     assert not EvaluatedModel.objects.filter(regressed=True).exists()
+
+
+def test_a_share_reads_as_the_api_rounds_it() -> None:
+    shares = [count / 40 for count in range(41)]
+    assert [SHARE.amount(share) for share in shares] == [f"{100 * round(share, 2):.0f} %" for share in shares]
