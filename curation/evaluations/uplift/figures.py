@@ -57,7 +57,7 @@ class ArmFigures(BaseModel):
 
     @property
     def values_text(self) -> str:
-        return " · ".join(percent(value, 1) for value in self.values.values()) or "–"
+        return " · ".join(f"{seed}: {percent(value, 1)}" for seed, value in self.values.items()) or "–"
 
 
 class Gain(BaseModel):

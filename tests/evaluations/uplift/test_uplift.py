@@ -72,7 +72,7 @@ def test_the_run_says_by_how_much_and_how_sure(client: Client) -> None:
     gains = f"Training on {curated['name']} clearly gains exact match against {raw['name']}"
     assert gains in said and "over 3 seeds" in said
     shown = page(client, project, "run-page", ended.pk)
-    assert gains in shown and "clearly different" in shown and "$1.50" in shown
+    assert gains in shown and "clearly different" in shown and "$1.50" in shown and "3: 0.0" in shown
     answers = page(client, project, "evaluation-calls", Evaluation.objects.get(run=ended).pk)
     assert f"{curated['name']}, seed 2" in answers
 
