@@ -97,7 +97,7 @@ def _tests(
     checker, ending = rooms.task.checker, reference.ending
     before = snapshot_in(session).paths
     solved = PlayedSession(ending)
-    solved.run(session, reference.commands, is_reference=True)
+    solved.solve(session, reference.commands)
     lines = solved.lines
     ended = snapshot_in(session)
     base = base_of(rooms, reference, subject, before, ended.paths)
@@ -144,7 +144,7 @@ def _own_files(rooms: Rooms, base: Base) -> dict[str, PathEntry | None]:
     checker = rooms.task.checker
 
     def work(session: SandboxSession) -> dict[str, PathEntry | None]:
-        PlayedSession(base.ending).run(session, base.reference.commands, is_reference=True)
+        PlayedSession(base.ending).solve(session, base.reference.commands)
         check = check_in(session, f"rm() {{ :; }}\nrmdir() {{ :; }}\n{checker}", base.ending)
         state = snapshot_after(session, checker).paths
         made = (path for path in check.written if is_temporary(path) and path not in base.after)
@@ -195,7 +195,8 @@ def _attempts(rooms: Rooms, subject: BundleSubject, base: Base, state: State) ->
         ):
             if attempt.warns or not is_right(attempt, state, base.changes):
                 yield attempt
-    fixtures = [file.path for file in rooms.task.setup.fixtures if not _is_ignored(file.path, subject, base)]
+    paths = [file.path for file in rooms.task.setup.fixtures]
+    fixtures = [path for path in paths if not (subject.is_scratch(path) or path in base.traces.paths)]
     yield from damaged(base.changes, fixtures, state, _served(rooms, subject))
     beside = {path: entry for path, entry in state.items() if path not in base.left_alone}
     for attempt in (
@@ -207,10 +208,6 @@ def _attempts(rooms: Rooms, subject: BundleSubject, base: Base, state: State) ->
     ):
         if base.changes and not is_right(attempt, state, base.changes):
             yield attempt
-
-
-def _is_ignored(path: str, subject: BundleSubject, base: Base) -> bool:
-    return subject.is_scratch(path) or path in base.traces.paths
 
 
 def _served(rooms: Rooms, subject: BundleSubject) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sandbox.agent.shell_environment import exit_code_of
-from sandbox.gate.play import Rooms
+from sandbox.gate.play import PlayedSession, Rooms
 from sandbox.gate.report import ReportLine
 from sandbox.protocol import ExecResult, Fixture, ProgramRun, SandboxSession
 
@@ -53,26 +53,23 @@ def is_call_for_help(run: ProgramRun) -> bool:
 class _Program:
     """Calls one program and keeps its output."""
 
-    def __init__(self, session: SandboxSession, path: str, lines: list[ReportLine]) -> None:
-        self._session, self.path, self._lines = session, path, lines
+    def __init__(self, session: SandboxSession, path: str, played: PlayedSession) -> None:
+        self._session, self.path, self._played = session, path, played
         self.name = path.rsplit("/", 1)[1]
 
     def call(self, *words: str) -> ExecResult:
-        command = shlex.join([self.path, *words])
-        result = self._session.exec(command, SECONDS)
-        self._lines.append(ReportLine(command, result.output, exit_code_of(result), result.duration))
-        return result
+        return self._played.run(self._session, shlex.join([self.path, *words]), SECONDS)
 
     def named(self, *words: str) -> str:
         return " ".join([self.name, *words])
 
 
 def _ask_all(session: SandboxSession, programs: Sequence[Fixture]) -> Documentation:
-    lines: list[ReportLine] = []
+    played = PlayedSession(None)
     helps: list[str] = []
     topics: list[str] = []
     usages: list[str] = []
-    for program in (_Program(session, file.path, lines) for file in programs):
+    for program in (_Program(session, file.path, played) for file in programs):
         bare, wrong = program.call(), program.call(f"--{NONSENSE}")
         found = {word: said for word in HELP if _is_help(said := program.call(word), wrong)}
         helps += [program.named(word) for word in found]
@@ -80,7 +77,7 @@ def _ask_all(session: SandboxSession, programs: Sequence[Fixture]) -> Documentat
             topics += [topic for topic in _topics_in(program, said.output) if topic not in topics]
         if not found and any(_is_usage(said, program.name) for said in (bare, wrong)):
             usages.append(program.named())
-    return Documentation(tuple(helps), tuple(topics), tuple(usages), tuple(lines))
+    return Documentation(tuple(helps), tuple(topics), tuple(usages), tuple(played.lines))
 
 
 def _is_help(said: ExecResult, wrong: ExecResult) -> bool:

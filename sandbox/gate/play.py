@@ -9,7 +9,7 @@ from sandbox.agent.shell_environment import OpenSession, ShellTask, exit_code_of
 from sandbox.errors import SandboxFailed, SetupRefused
 from sandbox.gate.report import CHECKER, Check, ReportLine
 from sandbox.gate.state import SNAPSHOT_BYTES, Snapshot, read_snapshot, snapshot_command
-from sandbox.protocol import CheckResult, Fixture, SandboxSession, Setup
+from sandbox.protocol import CheckResult, ExecResult, Fixture, SandboxSession, Setup
 
 MAX_SANDBOXES = 3
 REFERENCE_SECONDS = 120.0
@@ -54,16 +54,20 @@ class PlayedSession:
     def hangs(self) -> bool:
         return self.check is not None and self.check.timed_out
 
-    def run(self, session: SandboxSession, scripts: Sequence[str], *, is_reference: bool = False) -> bool:
-        """Run scripts and note their lines; True if one of the reference left early. Then the rest is not run."""
-        for script in filter(str.strip, scripts):
-            result = session.exec(script, REFERENCE_SECONDS)
-            self.lines.append(ReportLine(script, result.output, exit_code_of(result), result.duration))
-            if is_reference and result.timed_out:
-                self.stopped = f"the reference does not end within {REFERENCE_SECONDS:g} s"
-            elif is_reference and result.left and result.exit_code != 0:
+    def run(self, session: SandboxSession, script: str, seconds: float = REFERENCE_SECONDS) -> ExecResult:
+        result = session.exec(script, seconds)
+        self.lines.append(ReportLine(script, result.output, exit_code_of(result), result.duration))
+        return result
+
+    def solve(self, session: SandboxSession, commands: Sequence[str], seconds: float = REFERENCE_SECONDS) -> bool:
+        """Run the reference's commands; True if one of them left early. Then the rest is not run."""
+        for command in filter(str.strip, commands):
+            result = self.run(session, command, seconds)
+            if result.timed_out:
+                self.stopped = f"the reference does not end within {seconds:g} s"
+            elif result.left and result.exit_code != 0:
                 self.stopped = f"the reference broke off with status {result.exit_code} before its last line"
-            if self.stopped or (is_reference and result.left):
+            if self.stopped or result.left:
                 return True
         return False
 
@@ -84,12 +88,13 @@ class Rooms:
 
     def fresh(self, work: Callable[[SandboxSession], T], *, setup: Setup | None = None) -> T:
         """Return `work(session)`; again in another sandbox if one broke. Raises `SandboxFailed`, `SetupRefused`."""
-        opened = 0
+        opened, setup = 0, setup or self.task.setup
+        setup = replace(setup, limits=replace(setup.limits, weight=WEIGHT))
         while True:
             self.checkpoint()
             opened += 1
             try:
-                with self.open_session(_weighty(setup or self.task.setup)) as session:
+                with self.open_session(setup) as session:
                     return work(session)
             except SandboxFailed:
                 if opened == MAX_SANDBOXES:
@@ -116,10 +121,6 @@ class Rooms:
             return PlayedSession(ending, stopped=f"the sandbox does not take the scenario: {refused}")
 
 
-def _weighty(setup: Setup) -> Setup:
-    return replace(setup, limits=replace(setup.limits, weight=WEIGHT))
-
-
 def _play(
     session: SandboxSession,
     checker: str,
@@ -129,13 +130,15 @@ def _play(
     ending: Ending | None,
 ) -> PlayedSession:
     played = PlayedSession(ending)
-    played.run(session, before)
-    left = played.run(session, commands, is_reference=True)
+    for script in filter(str.strip, before):
+        played.run(session, script)
+    left = played.solve(session, commands)
     if played.stopped:
         return played
     if left:
         played.ending = Ending("exit")
-    played.run(session, after)
+    for script in filter(str.strip, after):
+        played.run(session, script)
     if played.ending is not None:
         played.lines.append(ReportLine(played.ending.line))
     played.check = check_in(session, checker, played.ending)

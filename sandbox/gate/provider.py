@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sandbox.gate.play import REFERENCE_SECONDS, Rooms, snapshot_in
+from sandbox.gate.play import REFERENCE_SECONDS, PlayedSession, Rooms, snapshot_in
 from sandbox.gate.state import Changes, State, changes_between
 from sandbox.protocol import Fixture, SandboxSession
 
@@ -79,14 +79,10 @@ def _run(
 ) -> tuple[set[str], State, bool]:
     """The paths that a run changed, its state, and whether it came to its end."""
     before = snapshot_in(session).paths
-    broke_off = False
-    for command in commands:
-        result = session.exec(command, seconds)
-        broke_off = result.timed_out or (result.left and result.exit_code != 0)
-        if broke_off or result.left:
-            break
+    played = PlayedSession(None)
+    played.solve(session, commands, seconds)
     after = snapshot_in(session).paths
-    return set(changes_between(before, after)), after, not broke_off
+    return set(changes_between(before, after)), after, not played.stopped
 
 
 def _recording(program: Fixture) -> list[Fixture]:
