@@ -50,6 +50,12 @@ class JudgeScore:
     dimensions: Mapping[str, float]
     flips: tuple[str, ...]
 
+    @property
+    def preferred(self) -> int:
+        """1 for the challenger, -1 for its opponent, 0 for neither."""
+        centred = round(self.score - 0.5, 9)
+        return (centred > 0) - (centred < 0)
+
 
 @dataclass(frozen=True, slots=True)
 class DuelScore:

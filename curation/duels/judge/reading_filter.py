@@ -52,11 +52,6 @@ class DuelReading(NamedTuple):
     score: JudgeScore | None
     parts: tuple[str, ...] = ()
 
-    @property
-    def preferred(self) -> int:
-        centred = 0.0 if self.score is None else round(self.score.score - 0.5, 9)
-        return (centred > 0) - (centred < 0)
-
 
 def duels_where(
     run: Run, judge: str, said: str | None, dimension: str | None, part: str | None, *, controls: bool
@@ -122,5 +117,5 @@ def _is(one: DuelReading, said: str, names: tuple[str, ...] | None, people: Mapp
     if said == "flip":
         return bool(one.score.flips) if names is None else not set(names).isdisjoint(one.score.flips)
     if said in ("people", "against_people"):
-        return one.duel in people and (said == "people" or people[one.duel] != one.preferred)
-    return said == "parsed" or one.preferred == {"challenger": 1, "opponent": -1, "neither": 0}[said]
+        return one.duel in people and (said == "people" or people[one.duel] != one.score.preferred)
+    return said == "parsed" or one.score.preferred == {"challenger": 1, "opponent": -1, "neither": 0}[said]

@@ -52,8 +52,7 @@ def with_people(run: Run, judges: Sequence[str]) -> dict[str, PeopleOut]:
     for duel, score in _rescored(list(rows), (), None):
         for judge in score.judges:
             if judge.judge in pairs:
-                centred = round(judge.score - 0.5, 9)
-                pairs[judge.judge].append(((centred > 0) - (centred < 0), people[duel]))
+                pairs[judge.judge].append((judge.preferred, people[duel]))
     return {judge: _compare(found) for judge, found in pairs.items()}
 
 

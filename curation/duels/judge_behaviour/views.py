@@ -18,7 +18,7 @@ from curation.duels.judge_behaviour.context import (
 )
 from curation.duels.judge_behaviour.queries import PeopleOut
 from curation.duels.score.panels import dimensions_of
-from curation.duels.verdict.report import is_undecided
+from curation.duels.verdict.report import decision_of
 from curation.projects.access import Access, enter, project_page
 from curation.projects.models import Scope
 from curation.samples.blind import has_hidden, refuse_pending, refuse_undecided
@@ -71,7 +71,9 @@ def judge_list(request: HttpRequest, access: Access) -> HttpResponse:
         "matrix": _matrix(judges),
         "accuracy": accuracy_chart(judges),
         "agreement": agreement_chart(judges),
-        "tried": None if tried is None else [(pair, _outcomes(pair)) for pair in tried],
+        "tried": None
+        if tried is None
+        else [(pair, [_outcome("The run", pair.before), _outcome("Tried", pair.after)]) for pair in tried],
         "dimensions": dimensions_of(run) if run else (),
         "weights": ", ".join(f"{name}={weight:g}" for name, weight in (query.weights or {}).items()),
         "api_path": f"/api/v1/projects/{access.project.slug}/judges",
@@ -168,11 +170,6 @@ def _matrix(judges: Sequence[JudgeOut]) -> list[tuple[str, list[str]]]:
     return [(judge.name, [percent(judge.figures.agreement.get(other), 1) for other in names]) for judge in judges]
 
 
-def _outcomes(pair: TriedOut) -> list[tuple[str, str, str, str]]:
-    """Return (name, margin, LCB, word) before and after."""
-    return [_outcome("The run", pair.before), _outcome("Tried", pair.after)]
-
-
 def _outcome(name: str, gate: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    word = "Accepted" if gate.get("accepted") else "Undecided" if is_undecided(gate) else "Not accepted"
-    return name, number(gate.get("margin"), 1), number(gate.get("lcb"), 1), word
+    """Return the name with the gate's margin, LCB and decision."""
+    return name, number(gate.get("margin"), 1), number(gate.get("lcb"), 1), decision_of(gate).capitalize()

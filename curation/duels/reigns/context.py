@@ -11,7 +11,7 @@ from curation.duels.answers.stage import REPLACED_LENGTH
 from curation.duels.reigns.contestant import changes_since
 from curation.duels.reigns.crown import reign_to_begin, turned_by
 from curation.duels.reigns.models import Reign
-from curation.duels.verdict.report import REPORTED_KINDS, is_undecided
+from curation.duels.verdict.report import REPORTED_KINDS, decision_of
 from curation.duels.verdict.stage import Contestant, pair_of
 from curation.projects.models import Project
 from curation.runs.kinds import Json
@@ -94,13 +94,12 @@ def _challenges(project: Project, reigns: Sequence[Reign]) -> dict[int, list[Cha
 
 
 def _challenge(pk: int, kind: str, at: datetime, verdict: Json, crowned: bool, why: str) -> ChallengeOut:
-    outcome = "accepted" if verdict["accepted"] else "undecided" if is_undecided(verdict) else "not accepted"
     return ChallengeOut(
         run=str(pk),
         kind=kind,
         at=at,
         challenger=verdict["challenger"]["model"],
-        outcome=outcome,
+        outcome=decision_of(verdict),
         margin=verdict["margin"],
         lcb=verdict["lcb"],
         reasons=verdict["reasons"],

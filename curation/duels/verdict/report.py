@@ -142,14 +142,14 @@ def _pair(run: Run, figures: Json) -> Json:
     for a verdict, or judges decide it against others.
     """
     lengths, opponent = figures.get("lengths") or {}, figures.get("opponent")
-    accepted, undecided = figures.get("accepted"), is_undecided(figures)
+    decision = decision_of(figures)
     sides = [(name, figures.get(name)) for name in ("challenger", "opponent")]
     return {
         "opponent": opponent["side"] if opponent else _opponent(run),
         "contestants": [_contestant(run, name, side) for name, side in sides if side],
-        "accepted": accepted,
-        "undecided": undecided,
-        "word": "Accepted" if accepted else "Undecided" if undecided else "Not accepted",
+        "accepted": decision == GateDecision.ACCEPTED,
+        "undecided": decision == GateDecision.UNDECIDED,
+        "word": decision.capitalize(),
         "reasons": figures.get("reasons") or [],
         "compared": figures.get("compared") or "",
         "clusters": _clusters(figures),
@@ -162,9 +162,12 @@ def _pair(run: Run, figures: Json) -> Json:
     }
 
 
-def is_undecided(verdict: Mapping[str, object]) -> bool:
-    # Verdicts of earlier versions have no decision.
-    return verdict.get("decision") == GateDecision.UNDECIDED or bool(verdict.get("undecided_without"))
+def decision_of(verdict: Mapping[str, object]) -> GateDecision:
+    """Return the decision of a stored verdict; those of earlier versions have none."""
+    if verdict.get("accepted"):
+        return GateDecision.ACCEPTED
+    undecided = verdict.get("decision") == GateDecision.UNDECIDED or verdict.get("undecided_without")
+    return GateDecision.UNDECIDED if undecided else GateDecision.NOT_ACCEPTED
 
 
 def _opponent(run: Run) -> str:
