@@ -76,7 +76,8 @@ def _two_blocks(answer: str, block: ShellBlock, history: str, draw: random.Rando
 def _wrong_file(answer: str, block: ShellBlock, history: str, draw: random.Random) -> str | None:
     used = _known_files(block.script, history)
     known = sorted({found for found in _FILE.findall(history) if "." in posixpath.basename(found)})
-    others = [path for path in known if not any(_same_file(path, own) for own in used)]
+    own = {posixpath.basename(path) for path in used}
+    others = [path for path in known if posixpath.basename(path) not in own]
     if not used or not others:
         return None
     # With the same ending where there is one, so that the command still runs.
@@ -113,10 +114,6 @@ def _known_files(script: str, history: str) -> list[str]:
     words = [token.text for token in tokens(script) if token.kind == "word"][1:]
     files = [word for word in words if _FILE.fullmatch(word) and not re.fullmatch(r"[\d.]+", word)]
     return [path for path in files if posixpath.basename(path) in history]
-
-
-def _same_file(one: str, two: str) -> bool:
-    return posixpath.basename(one) == posixpath.basename(two)
 
 
 def _replaced(answer: str, block: ShellBlock, old: str, new: str) -> str:

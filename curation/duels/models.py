@@ -59,6 +59,10 @@ class Session(DependsOnRun):
         return cast(list[Message], self.messages)
 
 
+# Of a subquery's rows about the instance of the outer row.
+SAME_INSTANCE = {name: models.OuterRef(name) for name in ("project_id", "instance_id")}
+
+
 class PromptQuerySet(models.QuerySet["Prompt"]):
     """Exclusions and records belong to an instance; a prompt without an `instance_id` has neither."""
 
@@ -67,40 +71,28 @@ class PromptQuerySet(models.QuerySet["Prompt"]):
 
     def answerable(self) -> "PromptQuerySet":
         """Return prompts whose instance is not excluded."""
-        return self.filter(~models.Exists(self._exclusion()))
+        return self.filter(~models.Exists(Exclusion.objects.filter(**SAME_INSTANCE)))
 
     def excluded(self) -> "PromptQuerySet":
-        return self.filter(models.Exists(self._exclusion()))
+        return self.filter(models.Exists(Exclusion.objects.filter(**SAME_INSTANCE)))
 
     def with_record(self) -> "PromptQuerySet":
         """Return prompts with a pull-request record that is not doubtful. Only these can be challenged."""
-        return self.filter(models.Exists(self._record().usable()))
+        return self.filter(models.Exists(PullRequest.objects.filter(**SAME_INSTANCE).usable()))
 
     def without_record(self) -> "PromptQuerySet":
-        return self.filter(~models.Exists(self._record()))
+        return self.filter(~models.Exists(PullRequest.objects.filter(**SAME_INSTANCE)))
 
     def with_doubtful_record(self) -> "PromptQuerySet":
         """Return prompts whose record may belong to another task: no challenger uses it."""
-        return self.filter(models.Exists(self._record().doubtful()))
+        return self.filter(models.Exists(PullRequest.objects.filter(**SAME_INSTANCE).doubtful()))
 
     def for_list(self) -> "PromptQuerySet":
         """Return the rows of the list with `has_record`, `doubt` and `exclusion` (the reasons, or None)."""
         return self.annotate(
-            has_record=models.Exists(self._record()),
-            doubt=models.Subquery(self._record().doubtful().values("doubt")[:1]),
-            exclusion=models.Subquery(self._exclusion().values("reason")[:1]),
-        )
-
-    @staticmethod
-    def _exclusion() -> "models.QuerySet[Exclusion]":
-        return Exclusion.objects.filter(
-            project_id=models.OuterRef("project_id"), instance_id=models.OuterRef("instance_id")
-        )
-
-    @staticmethod
-    def _record() -> "PullRequestQuerySet":
-        return PullRequest.objects.filter(
-            project_id=models.OuterRef("project_id"), instance_id=models.OuterRef("instance_id")
+            has_record=models.Exists(PullRequest.objects.filter(**SAME_INSTANCE)),
+            doubt=models.Subquery(PullRequest.objects.filter(**SAME_INSTANCE).doubtful().values("doubt")[:1]),
+            exclusion=models.Subquery(Exclusion.objects.filter(**SAME_INSTANCE).values("reason")[:1]),
         )
 
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from judging.shell.script import Command, split_commands
 from judging.shell.words import word_set
 
-ACTION_STYLES = ("explore", "search", "read", "edit", "test", "submit", "other")
-
 
 def _by_name(**names_of: str) -> dict[str, str]:
     return {name: style for style, names in names_of.items() for name in names.split()}

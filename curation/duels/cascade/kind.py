@@ -71,7 +71,8 @@ class CascadeScoreStage(ScoreStage):
         """The score of one judge counts only where it is sure; elsewhere a duel needs them all."""
         scored = score_duels(run, ids, panel, self._params)
         sure = set(sure_items(run).filter(target_id__in=IdList(ids)).values_list("target_id", flat=True))
-        return [one if one.duel.pk in sure or _is_complete(one, panel) else _unparsed(one) for one in scored]
+        needed = len(panel.judges)
+        return [one if one.duel.pk in sure or len(one.score.judges) == needed else _unparsed(one) for one in scored]
 
 
 def sure_items(run: Run) -> QuerySet[Item]:
@@ -83,10 +84,6 @@ def _sure(item: PlannedItem) -> PlannedItem:
     """A verdict of an earlier run is not used either: the promise is about the score of the first judge."""
     data = {name: value for name, value in item.data.items() if name != "verdict"}
     return replace(item, skipped=SURE, data=data)
-
-
-def _is_complete(one: ScoredDuel, panel: Panel) -> bool:
-    return len(one.score.judges) == len(panel.judges)
 
 
 def _unparsed(one: ScoredDuel) -> ScoredDuel:

@@ -78,7 +78,10 @@ def _conclusion(row: Row, best: Row, rules: Rules) -> ConclusionOut:
         weaknesses=list(conclusions(rules.weaknesses, figures)),
         train=next(iter(conclusions(rules.train, figures)), "no rule applies"),
         alike=alike,
-        targets=[_missing(name, figures[name], target) for name, target in rules.targets.items()],
+        targets=[
+            TargetOut(name, figures[name], target, round(max(0.0, target - figures[name]), 4))
+            for name, target in rules.targets.items()
+        ],
         generations=generations,
         hours=round(generations * number(row, "lat") / SECONDS_PER_HOUR, 2),
     )
@@ -94,10 +97,6 @@ def _interval(row: Row) -> tuple[float, float]:
     intervals = row["intervals"]
     low, high = intervals["exact"] if isinstance(intervals, dict) else (0.0, 1.0)
     return float(low), float(high)
-
-
-def _missing(name: str, value: float, target: float) -> TargetOut:
-    return TargetOut(name, value, target, round(max(0.0, target - value), 4))
 
 
 def _verdict(row: Row, *, is_best: bool, alike: bool) -> str:

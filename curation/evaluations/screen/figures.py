@@ -101,13 +101,12 @@ def _groups(
     for (by, name), tally in _tallies(screened, part).items():
         by_part.setdefault(name, dict.fromkeys(sorted(lacking)))[names[by]] = tally
     return {
-        name: ranked(_row(model, tally) | _marks(model in lacking) for model, tally in by_part[name].items())
+        name: ranked(
+            _row(model, tally) | {"rows_missing": None if model in lacking else 0, "incomplete": model in lacking}
+            for model, tally in by_part[name].items()
+        )
         for name in sorted(by_part, key=tier_order)
     }
-
-
-def _marks(is_lacking: bool) -> Row:
-    return {"rows_missing": None if is_lacking else 0, "incomplete": is_lacking}
 
 
 def _tallies(screened: QuerySet[ScreenedAnswer], part: Combinable) -> dict[tuple[int, str], Tally]:
