@@ -53,7 +53,7 @@ class call(Generic[P, R]):  # noqa: N801 - a decorator
         if caller is None:
             return self
         method = self.function.__get__(caller, kind)
-        return method if caller._transport.is_async else functools.wraps(self.function)(functools.partial(run, method))
+        return method if caller._transport.is_async else functools.wraps(method)(functools.partial(run, method))
 
 
 def run(function: Callable[P, Coroutine[Any, Any, R]], *given: P.args, **named: P.kwargs) -> R:

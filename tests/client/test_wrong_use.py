@@ -2,6 +2,7 @@
 
 import asyncio
 import http.server
+import inspect
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -165,3 +166,8 @@ def test_a_list_of_the_asynchronous_client_refuses_a_plain_loop_and_is_read_afte
 
     with site_that_answers(answer({"data": [], "next_cursor": None})) as (url, _):
         asyncio.run(asyncio.wait_for(read(), 10))
+
+
+def test_a_notebook_shows_what_a_call_takes() -> None:
+    with client.Winnow("http://winnow.example", "wn_x") as winnow:
+        assert list(inspect.signature(winnow.project).parameters) == ["slug"]
