@@ -59,7 +59,8 @@ def conclude(rows: Sequence[Row], rules: Rules) -> list[ConclusionOut]:
     """A row that lacks answers concludes nothing, and is the best of none."""
     whole = [row for row in rows if number(row, "n") and not row.get("incomplete")]
     best = max(whole, key=lambda row: (number(row, "exact"), number(row, "xtr"), -number(row, "lat")), default={})
-    return [_conclusion(row, best, rules) if row in whole else _incomplete(row) for row in rows]
+    tied = [row["exact"] for row in whole].count(best.get("exact")) > 1
+    return [_conclusion(row, best, rules, tied=tied) if row in whole else _incomplete(row) for row in rows]
 
 
 def _incomplete(row: Row) -> ConclusionOut:
@@ -68,13 +69,13 @@ def _incomplete(row: Row) -> ConclusionOut:
     return ConclusionOut(str(row["model"]), verdict, [], "not known: rows are missing", False, [], 0, 0.0)
 
 
-def _conclusion(row: Row, best: Row, rules: Rules) -> ConclusionOut:
+def _conclusion(row: Row, best: Row, rules: Rules, *, tied: bool) -> ConclusionOut:
     figures = {**_figures(row), **{f"best_{name}": value for name, value in _figures(best).items()}}
     generations = rules.group_size * rules.training_prompts * rules.training_turns
     alike = row is not best and _interval(row)[1] >= _interval(best)[0]
     return ConclusionOut(
         model=str(row["model"]),
-        verdict=_verdict(row, is_best=row is best, alike=alike),
+        verdict=_verdict(row, is_best=row is best, alike=alike, tied=tied),
         weaknesses=list(conclusions(rules.weaknesses, figures)),
         train=next(iter(conclusions(rules.train, figures)), "no rule applies"),
         alike=alike,
@@ -99,9 +100,10 @@ def _interval(row: Row) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _verdict(row: Row, *, is_best: bool, alike: bool) -> str:
+def _verdict(row: Row, *, is_best: bool, alike: bool, tied: bool) -> str:
     low, high = _interval(row)
     rate = f"{percent(number(row, 'exact'))} of {counted(int(number(row, 'n')), 'answer')} are exact"
     likely = f"between {percent(low)} and {percent(high)} on other rows"
-    place = ", the most of all" if is_best else "; these rows cannot separate it from the best" if alike else ""
+    most = "as many as of another model" if tied else "the most of all"
+    place = f", {most}" if is_best else "; these rows cannot separate it from the best" if alike else ""
     return f"{rate} ({likely}){place}; {number(row, 'lat'):.1f} s each."

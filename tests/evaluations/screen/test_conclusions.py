@@ -99,3 +99,10 @@ def test_the_page_the_api_and_the_file_conclude_the_same(client: Client, server:
     calls = client.get(f"/api/v1/evaluations/{evaluation.pk}/calls?limit=500").json()["data"]
     assert len(whole["calls"]) == 10 and {call["id"] for call in calls} == {call["id"] for call in whole["calls"]}
     assert all(call in calls for call in whole["calls"])
+
+
+def test_no_model_has_the_most_where_two_have_as_many() -> None:
+    figures = {**dict.fromkeys(COLUMNS, 0.5), "n": 4, "errors": 0, "cut": 0}
+    rows: list[Row] = [{**figures, "model": name, "intervals": wilson_intervals({"exact": 2}, 4)} for name in "ab"]
+    one, other = conclude(rows, Rules())
+    assert "as many as of another model" in one.verdict and "cannot separate it from the best" in other.verdict
