@@ -69,7 +69,9 @@ def find_traces(rooms: Rooms, commands: Sequence[str], changes: Changes, told: s
     own, _, ended = rooms.fresh(
         lambda session: _run(session, commands, REPLAY_SECONDS), setup=rooms.roomy([*rest, *players, *answers])
     )
-    theirs = changes.keys() - own if ended and recorded >= changes.keys() else _unnamed(changes, "\n".join(commands))
+    typed = "\n".join(commands)
+    unnamed = {path for path in changes if not re.search(_word(path.rsplit("/", 1)[1]), typed)}
+    theirs = changes.keys() - own if ended and recorded >= changes.keys() else unnamed
     scripts = "\n".join(file.content.decode(errors="replace") for file in fixtures if file.content.startswith(b"#!"))
     return Traces(frozenset(path for path in theirs if _names(scripts, path)), said)
 
@@ -97,10 +99,6 @@ def _recording(program: Fixture) -> list[Fixture]:
         real = [Fixture(program.path + REAL, program.content, program.mode | 0o111)]
     text = _RECORDER.format(path=shlex.quote(program.path), calls=CALLS, call=call)
     return [Fixture(program.path, text.encode(), program.mode), *real]
-
-
-def _unnamed(changes: Changes, body: str) -> set[str]:
-    return {path for path in changes if not re.search(_word(path.rsplit("/", 1)[1]), body)}
 
 
 def _names(scripts: str, path: str) -> bool:

@@ -163,7 +163,8 @@ def _help(found: Documentation, page: str) -> Found:
     if not found.helps:
         return mismatch("no program of the provider answers `--help`, `help` or `-h` with a text of its own")
     if found.topics:
-        return mismatch(f"the help refers to topics ({_some(found.topics)}), which is `layered`")
+        topics = ", ".join(f"`{topic}`" for topic in found.topics[:3])
+        return mismatch(f"the help refers to topics ({topics}), which is `layered`")
     return unchecked(f"besides the help there is the page {page}") if page else FITS
 
 
@@ -203,7 +204,3 @@ def _page(evidence: BundleEvidence) -> str:
         if name in texts or re.search(rf"\bman\s+(?:\d\s+)?{stem}\b|\b{stem}\(\d\)", texts):
             return page.path
     return ""
-
-
-def _some(words: tuple[str, ...]) -> str:
-    return ", ".join(f"`{word}`" for word in words[:3])
