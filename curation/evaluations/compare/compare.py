@@ -161,16 +161,19 @@ def compare(*, before: EvaluatedModel, after: EvaluatedModel) -> ModelComparison
         tasks=len(set(tasks_of(pairs))),
         unpaired=unpaired,
         missing=missing,
-        notes=(
-            *setting_notes(before, after),
-            *(note for model in (before, after) for note in (*retry_notes(model), *failure_notes(model))),
-        ),
+        notes=tuple(comparison_notes(before, after)),
         metrics=tuple(islice(corrected, len(overall))),
         tiers=tuple(replace(tier, metrics=tuple(islice(corrected, len(tier.metrics)))) for tier in by_tier),
         pairs=tuple(pairs),
         gains=tuple(pair for pair, gain in gains if gain > 0),
         losses=tuple(pair for pair, gain in gains if gain < 0),
     )
+
+
+def comparison_notes(before: EvaluatedModel, after: EvaluatedModel) -> list[str]:
+    """Sentences about settings that differ, and about failed calls and second tries."""
+    own = (note for model in (before, after) for note in (*retry_notes(model), *failure_notes(model)))
+    return [*setting_notes(before, after), *own]
 
 
 def changes(pairs: Sequence[ComparedPair], metrics: Sequence[Metric], *, margin: float) -> tuple[MetricChange, ...]:

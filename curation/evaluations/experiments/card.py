@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from pydantic import Field
 
-from curation.evaluations.compare.compare import MetricChange, changes, correct
+from curation.evaluations.compare.compare import MetricChange, changes, comparison_notes, correct
 from curation.evaluations.compare.pairs import paired
 from curation.evaluations.metrics import SCALES
 from curation.evaluations.missing import missing_pairs
 from curation.evaluations.models import Experiment
 from curation.web.problems import Invalid
 from curation.web.schemas import Out
+from curation.web.text.figures import counted
 
 METRICS = {metric.name: metric for scale in SCALES.values() for metric in scale.metrics}
 
@@ -50,19 +51,23 @@ class ExpectationOut(Out):
         return METRICS[self.metric].unit.change(self.expected)
 
 
-def expectations(experiment: Experiment) -> tuple[list[ExpectationOut], str]:
-    """Return the expectations, and why none of them can be checked, or an empty text. Needs the models with their
-    evaluations."""
+def expectations(experiment: Experiment) -> tuple[list[ExpectationOut], str, list[str]]:
+    """Return the expectations, why none of them can be checked, or an empty text, and sentences about the comparison.
+    Needs the models with their evaluations."""
     found: dict[str, MetricChange] = {}
-    problem = ""
+    problem, notes = "", []
     if experiment.base is None or experiment.trained is None:
         problem = "Name an evaluated base and an evaluated trained model to check what was expected."
     else:
         try:
-            pairs, _ = paired(experiment.base, experiment.trained)
+            pairs, unpaired = paired(experiment.base, experiment.trained)
         except Invalid as invalid:
             problem = invalid.detail
         else:
+            if unpaired:
+                alone = f"{counted(unpaired, 'answer')} without a counterpart in the other model"
+                notes = [f"Over {counted(len(pairs), SCALES[experiment.base.evaluation.kind].noun)}; {alone}."]
+            notes += comparison_notes(experiment.base, experiment.trained)
             metrics = [METRICS[name] for name in experiment.expected if name in pairs[0].before.values]
             incomplete = missing_pairs(experiment.base, experiment.trained) > 0
             corrected = correct(
@@ -71,7 +76,7 @@ def expectations(experiment: Experiment) -> tuple[list[ExpectationOut], str]:
             found = {change.name: replace(change, incomplete=incomplete) for change in corrected}
     # In the order of the metrics: PostgreSQL keeps no order of keys.
     listed = [name for name in METRICS if name in experiment.expected]
-    return [_expectation(name, experiment.expected[name], found.get(name)) for name in listed], problem
+    return [_expectation(name, experiment.expected[name], found.get(name)) for name in listed], problem, notes
 
 
 def _expectation(metric: str, expected: float, change: MetricChange | None) -> ExpectationOut:

@@ -80,6 +80,7 @@ class ExperimentOut(ExperimentIn, Out):
     manifest_sha256: NotEmpty = Field(description="Of the export that was trained on; stays if that is deleted.")
     expectations: list[ExpectationOut] = []
     problem: str | None = Field(None, description="Why the expectations cannot be checked.")
+    notes: list[str] = Field([], description="What to know of the comparison, such as settings that differ.")
     created_at: datetime
 
 
@@ -115,8 +116,9 @@ router = experiments.router()
 
 
 def _checked(row: Experiment) -> ExperimentOut:
-    found, problem = expectations(row)
-    return ExperimentOut.model_validate(row).model_copy(update={"expectations": found, "problem": problem or None})
+    found, problem, notes = expectations(row)
+    checked = {"expectations": found, "problem": problem or None, "notes": notes}
+    return ExperimentOut.model_validate(row).model_copy(update=checked)
 
 
 def _check(expected: Mapping[str, float]) -> None:

@@ -42,10 +42,13 @@ def test_a_card_is_ticked_off_by_rest_and_on_the_page(client: Client, server: Mo
         ("fmt", 0.4, False),
         ("exact", 0.6, True),
     ]
-    assert client.get(here).json()["data"] == [found] == [client.get(path).json()]
+    assert client.get(here).json()["data"] == [found] == [client.get(path).json()] and found["notes"] == []
     shown = page(client, project, "experiment-list")
     for said in ("+60.0 pp", "not reached", "reached, may be chance", "not known", "lora r=8"):
         assert said in shown
+    evaluation.screened.filter(by__name="good").first().delete()
+    over = "Over 4 rows; 1 answer without a counterpart in the other model."
+    assert client.get(path).json()["notes"] == [over] and over in page(client, project, "experiment-list")
     Export.objects.all().delete()
     assert client.get(path).json()["manifest_sha256"] == "ab" * 32
     assert client.delete(path).status_code == 204 and not Experiment.objects.exists()
