@@ -89,11 +89,8 @@ def leak_words(result: Json) -> str:
     return f"leaks: {state}" if state else ""
 
 
-def leak_lines(result: Json) -> list[str]:
-    return list(_lines(result, result.get("leak_findings") or {}))
-
-
-def _lines(result: Json, figures: Json) -> Iterator[str]:
+def leak_lines(result: Json) -> Iterator[str]:
+    figures = result.get("leak_findings") or {}
     if words := leak_words(result):
         yield f"{words[0].upper()}{words[1:]}."
     if compared := figures.get("answers", 0) - figures.get("not_compared", 0):

@@ -1,6 +1,7 @@
 """The report of a duel run as Markdown, line by line: it may have any number of turns."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from curation.duels.score.models import Score
 from curation.duels.score.readings import read_reasons
@@ -47,13 +48,9 @@ def _scores(run: Run) -> Iterator[Score]:
 def _reasons(run: Run) -> Iterator[str]:
     """Yield each judge's reasons for each turn."""
     yield "\n## Reasons\n\n"
-    waiting: list[Score] = []
-    for score in _scores(run):
-        waiting.append(score)
-        if len(waiting) == CHUNK:
-            yield from _reasons_of(waiting)
-            waiting = []
-    yield from _reasons_of(waiting)
+    scores = _scores(run)
+    while chunk := list(islice(scores, CHUNK)):
+        yield from _reasons_of(chunk)
 
 
 def _reasons_of(scores: list[Score]) -> Iterator[str]:

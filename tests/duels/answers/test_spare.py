@@ -193,4 +193,4 @@ def test_without_an_answer_nothing_is_checked() -> None:
     assert run.result["leak_check"] == "no answers"
     said = "0 answers of small; leaks: not checked, because the challenger has no answers."
     assert kind_of(run.kind).conclude(run) == said
-    assert leak_lines(run.result) == ["Leaks: not checked, because the challenger has no answers."]
+    assert list(leak_lines(run.result)) == ["Leaks: not checked, because the challenger has no answers."]
