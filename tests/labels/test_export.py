@@ -9,6 +9,7 @@ from curation.labels.models import Label, Question
 from curation.projects.access import Access
 from curation.review.decisions.decide import decide
 from curation.review.labels.save import save_labels
+from curation.review.pages.undo import undo_latest
 from curation.samples.models import Sample
 from tests.exports.exporting import rows, run_export
 from tests.exports.files.test_consumers import load, unpack
@@ -65,6 +66,8 @@ def test_every_row_has_the_same_columns_and_datasets_loads_them_with_their_types
 
 def test_an_export_has_the_answers_of_its_launch_and_none_without_metadata() -> None:
     access, samples = labelled()
+    save_labels(access=access, sample_id=samples[0].pk, given={"error": "b"})
+    undo_latest(access=access)
     recipe = {"formats": ["sft-messages"], "metadata": True}
     export = run_export(access.project, recipe)
     save_labels(access=access, sample_id=samples[0].pk, given={"error": "b", "why": None})

@@ -102,7 +102,7 @@ class LabelColumns:
         if not self._questions or not sample_ids:
             return {}
         rows = Label.objects.filter(
-            sample_id__in=IdList(sample_ids), question__in=self._questions, created_at__lte=self._at
+            sample_id__in=IdList(sample_ids), question__in=self._questions, created_at__lte=self._at, undone=False
         )
         found: dict[tuple[int, int], dict[str, object]] = {}
         for sample, question, author, value in rows.order_by("id").values_list(
