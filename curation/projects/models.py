@@ -186,7 +186,9 @@ class Identity(models.Model):
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
     def pending(self) -> "InvitationQuerySet":
-        return self.filter(accepted_at=None, expires_at__gt=timezone.now(), project__deleting_at=None)
+        """Those that can be accepted; none of a person whose account is closed."""
+        open_ = self.filter(accepted_at=None, expires_at__gt=timezone.now(), project__deleting_at=None)
+        return open_.filter(invited_by__is_active=True)
 
     def waiting_for(self, user: AbstractBaseUser) -> "InvitationQuerySet":
         return self.pending().filter(username=user.get_username()).select_related("project", "invited_by")
@@ -226,7 +228,8 @@ class Invitation(models.Model):
     def state(self) -> str:
         if self.accepted_at is not None:
             return "accepted"
-        return "expired" if self.expires_at <= timezone.now() else "pending"
+        is_over = self.expires_at <= timezone.now() or not self.invited_by.is_active
+        return "expired" if is_over else "pending"
 
 
 class Token(models.Model):

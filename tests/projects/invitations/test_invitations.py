@@ -115,12 +115,20 @@ class TestLink:
         client.force_login(make_user("bob"))
         assert {client.get(one["link"]).status_code for one in (first, second)} == {404}
 
-    def test_of_a_former_admin_stops_working(self, client: Client, project: Project, headers: dict[str, str]) -> None:
+    @pytest.mark.parametrize("closes", [False, True])
+    def test_of_a_former_admin_stops_working(
+        self, client: Client, project: Project, headers: dict[str, str], closes: bool
+    ) -> None:
         eve = make_member(project, make_user("eve"), Role.ADMIN)
         link = post(client, PATH, {"role": "admin"}, make_bearer(eve)).json()["link"]
-        assert client.delete("/api/v1/projects/acme/members/eve", headers=headers).status_code == 204
-        client.force_login(eve)
-        assert client.post(link).status_code == 404
+        if closes:
+            eve.is_active = False
+            eve.save()
+            assert Invitation.objects.get().state == "expired"
+        else:
+            assert client.delete("/api/v1/projects/acme/members/eve", headers=headers).status_code == 204
+        client.force_login(make_user("bob"))
+        assert client.post(link).status_code == 404 and not project.members.filter(user__username="bob").exists()
 
     def test_a_member_keeps_the_role(self, client: Client, project: Project, headers: dict[str, str]) -> None:
         link = post(client, PATH, {"role": "viewer"}, headers).json()["link"]
