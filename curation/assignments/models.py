@@ -39,7 +39,7 @@ class AssignedSampleQuerySet(models.QuerySet["AssignedSample"]):
     def live(self) -> "AssignedSampleQuerySet":
         """Assignments in force: not expired, and to reviewers with the right to decide."""
         in_time = Q(assignment__until=None) | Q(assignment__until__gt=Now())
-        return self.filter(in_time, member__role__in=REVIEWING)
+        return self.filter(in_time, member__role__in=REVIEWING, member__user__is_active=True)
 
 
 class AssignedSample(models.Model):

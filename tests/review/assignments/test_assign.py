@@ -101,13 +101,15 @@ def test_a_reserved_sample_is_for_everybody_when_it_is_shared_over_or_withdrawn(
 
 
 def test_a_person_who_leaves_or_may_no_longer_review_reserves_nothing(project: Project, carl: Access) -> None:
-    ana, ben, eve = (reviewer_of(project) for _ in range(3))
-    one, two = bare(project, 2)
-    assign(access=carl, people=names(ana), ids=[str(one)])
-    assign(access=carl, people=names(ben), ids=[str(two)])
+    ana, ben, kim, eve = (reviewer_of(project) for _ in range(4))
+    samples = bare(project, 3)
+    for person, pk in zip((ana, ben, kim), samples, strict=True):
+        assign(access=carl, people=names(person), ids=[str(pk)])
     Member.objects.get(user=ana.user).delete()
     Member.objects.filter(user=ben.user).update(role=Role.VIEWER)
-    assert offered(eve) == [one, two]
+    kim.user.is_active = False
+    kim.user.save()
+    assert offered(eve) == list(samples)
 
 
 def test_with_overlap_a_person_who_is_named_has_one_of_the_places(carl: Access) -> None:
