@@ -149,4 +149,5 @@ def _text(export: Export, name: str) -> str:
     if file is None or not default_storage.exists(file.stored_as):
         return ""
     with default_storage.open(file.stored_as) as opened:
-        return str(opened.read(MAX_READ).decode("utf-8", "replace"))
+        text = str(opened.read(MAX_READ).decode("utf-8", "replace"))
+    return f"{text}\n… The rest is in the file {name}." if file.bytes > MAX_READ else text

@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from curation.exports.models import Export, SavedRecipe
+from curation.exports.pages import context
 from curation.projects.models import Project, Role
 from curation.runs.launch import launch
 from curation.samples.models import Flag
@@ -146,12 +147,18 @@ def test_two_exports_are_compared(client: Client) -> None:
     assert "added" in page and reverse("sample-page", args=[project.slug, late.pk]) in page
 
 
-def test_the_page_links_skipped_samples(client: Client) -> None:
+def test_the_page_links_skipped_samples_and_says_what_it_does_not_show(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = signed_in(client)
     bare = approve(make_sample(project), by=make_user())
     export = export_of(project, {"formats": ["dpo"]})
-    page = client.get(reverse("export-page", args=[project.slug, export.pk])).content.decode()
+    address = reverse("export-page", args=[project.slug, export.pk])
+    page = client.get(address).content.decode()
     assert "no_answer" in page and reverse("sample-page", args=[project.slug, bare.pk]) in page
+    assert "The rest is in the file" not in page
+    monkeypatch.setattr(context, "MAX_READ", 200)
+    assert "The rest is in the file manifest.json." in client.get(address).content.decode()
 
 
 def test_a_hostile_project_name_is_text_on_the_card(client: Client) -> None:
