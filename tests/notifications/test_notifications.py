@@ -25,7 +25,7 @@ def told() -> list[tuple[str, str]]:
     return [(row.user.username, row.text) for row in Notification.objects.order_by("id").select_related("user")]
 
 
-def test_a_comment_a_reason_and_a_note_tell_the_members_whom_they_mention(project: Project) -> None:
+def test_a_comment_a_reason_and_a_note_tell_the_members_whom_they_mention(client: Client, project: Project) -> None:
     ann = access_of(make_member(project, make_user("ann")), project)
     for name in ("bob", "eve.k", "x@y"):
         make_member(project, make_user(name))
@@ -38,6 +38,10 @@ def test_a_comment_a_reason_and_a_note_tell_the_members_whom_they_mention(projec
     about = f"ann mentioned you on sample {one.pk}"
     bulk = "ann mentioned you on 1 sample decided at once"
     assert sorted(told()) == sorted([("bob", about), ("eve.k", about), ("x@y", about), ("bob", about), ("bob", bulk)])
+    told_bob = Notification.objects.select_related("user").get(text=bulk)
+    client.force_login(told_bob.user)
+    listed = client.get(told_bob.link).content.decode()
+    assert f"sample-{two.pk}" in listed and f"sample-{one.pk}" not in listed
 
 
 def test_a_name_that_exists_and_one_that_does_not_get_the_same_answer(project: Project) -> None:

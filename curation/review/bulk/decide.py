@@ -30,6 +30,7 @@ from curation.samples.list.filters import SampleFilter
 from curation.samples.models import LEAKS, Sample, SampleStatus
 from curation.samples.texts import scan_texts
 from curation.web.ids import id_number
+from curation.web.lists.filters import url_query
 from curation.web.problems import Conflict, FieldError, Invalid
 from curation.web.schemas import computed, out
 from curation.web.text.figures import counted
@@ -213,8 +214,10 @@ def _finish(
     waiting = undecided if action != Action.QUEUE else 0
     if changed:
         access.record(f"sample.bulk_{action}", batch, {"changed": changed, "refused": len(refused), "query": query})
-        link, about = reverse("batch-list", args=[access.project.slug]), f"{counted(changed, 'sample')} decided at once"
+        # Reviewers see no batches of others, but the samples that the caller decided.
+        of = "" if action == Action.QUEUE else f"?{url_query([('reviewer', access.user.get_username())])}"
+        link, about = reverse("sample-list", args=[access.project.slug]) + of, counted(changed, "sample")
         # A remark on decisions that wait would tell of them.
-        notify_mentioned(access=access, text="" if waiting else said, about=about, link=link)
+        notify_mentioned(access=access, text="" if waiting else said, about=f"{about} decided at once", link=link)
     shown = rows if keep_rows else ()
     return BulkDone(batch if changed else "", action, changed, waiting, shown, refused[:20], len(refused))
