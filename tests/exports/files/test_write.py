@@ -34,19 +34,14 @@ def test_an_approved_duel_becomes_one_row_in_each_format() -> None:
     assert rows(export, "excluded.jsonl") == []
 
 
-def test_a_picked_king_is_the_chosen_side() -> None:
+def test_a_picked_king_is_the_chosen_side_and_a_draw_gives_an_sft_row_but_no_pair() -> None:
     project = make_project()
     make_approved(project, pick=Pick.KING)
-    row = rows(export_of(project, BOTH), "dpo.train.jsonl")[0]
-    assert (row["chosen"], row["rejected"]) == ([said(KING)], [said(CHALLENGER)])
-
-
-def test_a_draw_gives_an_sft_row_but_no_pair() -> None:
-    project = make_project()
     sample = make_approved(project, pick=Pick.DRAW)
     export = export_of(project, BOTH)
-    assert len(rows(export, "sft-messages.train.jsonl")) == 1
-    assert not export.files.filter(format="dpo").exists()
+    assert len(rows(export, "sft-messages.train.jsonl")) == 2
+    [row] = rows(export, "dpo.train.jsonl")
+    assert (row["chosen"], row["rejected"]) == ([said(KING)], [said(CHALLENGER)])
     left = rows(export, "excluded.jsonl")
     assert [(row["sample"], row["reason"], row["formats"]) for row in left] == [(str(sample.pk), "draw", ["dpo"])]
 

@@ -46,6 +46,16 @@ def approved(access: Access, **texts: Any) -> Sample:
     return Sample.objects.get(pk=sample.pk)
 
 
+def planted(access: Access, where: str, text: str) -> Sample:
+    """An approved turn with the text in its answer, in its history or in a revision."""
+    if where != "revision":
+        return approved(access, **{where: text})
+    sample = judged(access.project)
+    revise(access=access, sample_id=sample.pk, text=text)
+    decide(access=access, sample_id=sample.pk, action="approve")
+    return sample
+
+
 def use(project: Project, **actions: str) -> None:
     project.settings_json = {"scan": {"actions": {name.replace("_", "-"): value for name, value in actions.items()}}}
     project.save()
@@ -54,14 +64,7 @@ def use(project: Project, **actions: str) -> None:
 @pytest.mark.parametrize("where", ["challenger", "history", "revision"])
 def test_a_secret_keeps_its_row_out_wherever_it_is(where: str) -> None:
     access = project_with_reviewer()
-    planted = f"{CHALLENGER}\nThe key is {KEY}."
-    if where == "revision":
-        sample = judged(access.project)
-        revise(access=access, sample_id=sample.pk, text=planted)
-        assert flag_names(Sample.objects.get(pk=sample.pk).flags) == ["secret"]
-        decide(access=access, sample_id=sample.pk, action="approve")
-    else:
-        sample = approved(access, **{where: planted})
+    sample = planted(access, where, f"{CHALLENGER}\nThe key is {KEY}.")
     export = export_of(access.project, BOTH)
     assert reasons(export) == {str(sample.pk): "secret"}
     assert rows(export, "excluded.jsonl")[0]["rules"] == ["github-token"]
@@ -72,13 +75,7 @@ def test_a_secret_keeps_its_row_out_wherever_it_is(where: str) -> None:
 @pytest.mark.parametrize("where", ["challenger", "history", "revision"])
 def test_an_address_is_masked_in_the_whole_row_and_the_manifest_says_so(where: str) -> None:
     access = project_with_reviewer()
-    planted = f"{CHALLENGER}\nAsk {EMAIL}, then bob@acme-corp.io, then {EMAIL}."
-    if where == "revision":
-        sample = judged(access.project)
-        revise(access=access, sample_id=sample.pk, text=planted)
-        decide(access=access, sample_id=sample.pk, action="approve")
-    else:
-        sample = approved(access, **{where: planted})
+    planted(access, where, f"{CHALLENGER}\nAsk {EMAIL}, then bob@acme-corp.io, then {EMAIL}.")
     export = export_of(access.project, SFT)
     assert reasons(export) == {} and "@acme-corp.io" not in everything(export)
     line = content(export, "sft-messages.train.jsonl")

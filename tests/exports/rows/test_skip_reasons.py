@@ -21,6 +21,7 @@ SKIPPED: list[tuple[dict[str, Any], str]] = [
     ({"flags": Flag.LEAK}, "leak"),
     ({"challenger": " \n"}, "no_answer"),
     ({"challenger": "<think>let me see</think>ls"}, "thinking"),
+    ({"instance_id": "acme__billing-9"}, "excluded_instance"),
 ]
 HISTORIES: list[tuple[list[object], str]] = [
     ([{"role": "user", "content": "  "}], "empty_prompt"),
@@ -35,11 +36,16 @@ HISTORIES: list[tuple[list[object], str]] = [
 def test_skipped_approved_samples_are_listed_and_give_no_row() -> None:
     project = make_project()
     expected = {str(make_approved(project, **values).pk): reason for values, reason in SKIPPED}
+    Exclusion.objects.create(project=project, instance_id="acme__billing-9", reason="broken environment")
+    without_texts = str(approve(make_sample(project), by=make_user()).pk)
+    make_approved(make_project())  # of another project: it is not read
     export = export_of(project, BOTH)
-    assert reasons(export) == expected
+    assert reasons(export) == expected | {without_texts: "no_answer"}
     assert not export.files.exclude(format="").exists()
-    assert export.counts["excluded"] == dict.fromkeys(expected.values(), 1)
-    assert export.examples == {reason: [sample] for sample, reason in expected.items()}
+    assert export.counts["excluded"] == dict.fromkeys(expected.values(), 1) | {"no_answer": 2}
+    assert export.counts["samples"] == len(expected) + 1
+    examples = {reason: [sample] for sample, reason in expected.items()}
+    assert export.examples == examples | {"no_answer": [*examples["no_answer"], without_texts]}
 
 
 def test_histories_that_cannot_be_a_prompt_give_no_row() -> None:
@@ -53,12 +59,6 @@ def test_histories_that_cannot_be_a_prompt_give_no_row() -> None:
             set_history(sample.duel.prompt, history)
             expected[str(sample.pk)] = reason
     assert reasons(export_of(project, BOTH)) == expected
-
-
-def test_a_leak_flag_that_a_person_cleared_skips_nothing() -> None:
-    project = make_project()
-    make_approved(project, flags=Flag.LEAK, leak_cleared=True)
-    assert reasons(export_of(project, BOTH)) == {}
 
 
 def test_unapproved_samples_are_listed_if_they_match_the_filter() -> None:
@@ -76,12 +76,13 @@ def test_unapproved_samples_are_listed_if_they_match_the_filter() -> None:
     assert reasons(export_of(project, {**BOTH, "filter": {"status": "approved"}})) == {}
 
 
-def test_the_same_text_on_both_sides_makes_no_pair_but_an_sft_row() -> None:
+def test_the_same_text_on_both_sides_makes_no_pair_and_a_leak_that_a_person_cleared_skips_nothing() -> None:
     project = make_project()
     sample = make_approved(project, king="THOUGHT: x\n", challenger="THOUGHT: x")
+    make_approved(project, flags=Flag.LEAK, leak_cleared=True)
     export = export_of(project, BOTH)
     assert reasons(export) == {str(sample.pk): "identical"}
-    assert len(rows(export, "sft-messages.train.jsonl")) == 1
+    assert [len(rows(export, f"{name}.train.jsonl")) for name in ("sft-messages", "dpo")] == [2, 1]
 
 
 def test_a_row_over_max_tokens_is_missing_in_the_formats_where_it_is_too_long() -> None:
@@ -90,23 +91,3 @@ def test_a_row_over_max_tokens_is_missing_in_the_formats_where_it_is_too_long() 
     export = export_of(project, {**BOTH, "max_tokens": 1_000})
     assert [(row["formats"], row["reason"]) for row in rows(export, "excluded.jsonl")] == [(["dpo"], "too_long")]
     assert reasons(export) == {str(sample.pk): "too_long"}
-
-
-def test_excluded_instances_are_skipped() -> None:
-    project = make_project()
-    sample = make_approved(project, instance_id="acme__billing-9")
-    Exclusion.objects.create(project=project, instance_id="acme__billing-9", reason="broken environment")
-    assert reasons(export_of(project, BOTH)) == {str(sample.pk): "excluded_instance"}
-
-
-def test_a_sample_without_texts_is_listed() -> None:
-    project = make_project()
-    sample = approve(make_sample(project), by=make_user())
-    assert reasons(export_of(project, BOTH)) == {str(sample.pk): "no_answer"}
-
-
-def test_samples_of_other_projects_are_never_read() -> None:
-    project, other = make_project(), make_project()
-    make_approved(other)
-    export = export_of(project, BOTH)
-    assert export.counts["samples"] == 0

@@ -34,31 +34,26 @@ def typed(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
 
-def test_a_session_is_terminal_output_and_typed_commands() -> None:
+def test_a_session_is_terminal_output_and_typed_commands_and_a_panic_keeps_its_reason() -> None:
     project = make_project()
     make_kept(project)
-    export = export_of(project, SFT)
-    assert rows(export, FILE) == [
-        {
-            "messages": [
-                shown(f"Work is announced by: todo\n{PROMPT}"),
-                typed("todo --help"),
-                shown(f"usage: todo\n{PROMPT}"),
-                typed("todo"),
-                shown(f'write "hello world" to greeting.txt in your home\n{PROMPT}'),
-                typed("echo 'hello world' > greeting.txt"),
-                shown(PROMPT),
-                typed("exit"),
-            ]
-        }
-    ]
-    assert reasons(export) == {}
-
-
-def test_a_panic_keeps_its_reason() -> None:
-    project = make_project()
     make_kept(project, outcome=Outcome.CORRECT_PANIC, terminal="panic the queue is locked")
-    assert rows(export_of(project, SFT), FILE)[0]["messages"][-1] == typed("panic the queue is locked")
+    export = export_of(project, {**SFT, "near_duplicates": None})
+    session, panicked = rows(export, FILE)
+    assert session == {
+        "messages": [
+            shown(f"Work is announced by: todo\n{PROMPT}"),
+            typed("todo --help"),
+            shown(f"usage: todo\n{PROMPT}"),
+            typed("todo"),
+            shown(f'write "hello world" to greeting.txt in your home\n{PROMPT}'),
+            typed("echo 'hello world' > greeting.txt"),
+            shown(PROMPT),
+            typed("exit"),
+        ]
+    }
+    assert panicked["messages"][-1] == typed("panic the queue is locked")
+    assert reasons(export) == {}
 
 
 def test_metadata_has_the_source_and_a_score_column_without_a_score() -> None:
@@ -103,6 +98,7 @@ SKIPPED: list[tuple[dict[str, Any], str]] = [
     ({"turns": make_turns(" \n")}, "no_answer"),
     ({"turns": make_turns("<think>hm</think>ls")}, "thinking"),
     ({"turns": [{"kind": "orientation", "text": " "}, {"kind": "action", "text": "exit"}]}, "empty_prompt"),
+    ({"outputs": ("a" * 5_000,)}, "too_long"),
 ]
 
 
@@ -114,7 +110,7 @@ def test_skipped_trajectories_are_listed_although_they_are_approved() -> None:
             trajectory.text.steps = steps_of(values["turns"])
             trajectory.text.save()
         expected[str(trajectory.sample_id)] = reason
-    export = export_of(project, SFT)
+    export = export_of(project, {**SFT, "max_tokens": 1_000})
     assert reasons(export) == expected
     assert not export.files.exclude(format="").exists()
 
@@ -147,12 +143,6 @@ def test_a_trajectory_needs_the_approval_of_a_person() -> None:
         str(listed.sample_id): "excluded_instance",
         str(gone.sample_id): "no_answer",
     }
-
-
-def test_a_session_over_max_tokens_is_skipped() -> None:
-    project = make_project()
-    trajectory = make_kept(project, outputs=("a" * 5_000,))
-    assert reasons(export_of(project, {**SFT, "max_tokens": 1_000})) == {str(trajectory.sample_id): "too_long"}
 
 
 def test_trajectories_of_one_scenario_are_in_one_split() -> None:
