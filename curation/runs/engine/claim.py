@@ -108,9 +108,7 @@ def _of(ids: Collection[int]) -> QuerySet[Item]:
 
 def _made_progress(item: Item) -> bool:
     """Whether a model answered since the item was claimed. Stages that store progress set `deaths` to 0 themselves."""
-    if item.claimed_at is None:
-        return False
-    return Call.objects.filter(item=item, status=CallStatus.OK, created_at__gte=item.claimed_at).exists()
+    return Call.objects.filter(item=item, status=CallStatus.OK, created_at__gte=F("item__claimed_at")).exists()
 
 
 LEASE = timedelta(seconds=15)
