@@ -39,6 +39,7 @@ def test_a_decision_settles_the_sample_and_is_logged(action: str, status: str) -
     assert not Lease.objects.exists()
     entry = AuditEntry.objects.get()
     assert (entry.action, entry.subject, entry.actor) == (f"sample.{action}", str(sample.pk), access.user)
+    assert entry.data == {"decision": line.pk, "version": 1}
 
 
 @pytest.mark.parametrize(("action", "version"), [("skip", 1), ("flag", 2)])
@@ -166,9 +167,12 @@ def test_nonsense_is_refused_and_nothing_is_written(given: dict[str, Any]) -> No
     assert sample.version == 1 and not Decision.objects.exists() and not AuditEntry.objects.exists()
 
 
-def test_a_trajectory_has_no_sides_and_no_pick() -> None:
+def test_a_trajectory_has_no_sides_and_no_pick_and_is_cut_off_by_an_approval_only() -> None:
     access = project_with_reviewer()
     sample = make_sample(access.project, kind="trajectory")
+    with pytest.raises(Invalid) as refused:
+        decide(access=access, sample_id=sample.pk, action="reject", trim=1)
+    assert [error.path for error in refused.value.errors] == ["trim"]
     with pytest.raises(Invalid, match="no sides"):
         decide(access=access, sample_id=sample.pk, action="approve", preference="king")
     assert decide(access=access, sample_id=sample.pk, action="approve").pick == ""

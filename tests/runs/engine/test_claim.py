@@ -67,13 +67,17 @@ def test_nothing_is_claimed_for_a_stage_that_is_no_longer_in_hand() -> None:
     assert claim(run=run, owner="a", limit=2) == []
 
 
-def test_finish_writes_the_result_and_counts_the_item() -> None:
+def test_an_item_that_ends_has_its_result_is_counted_and_waits_for_no_call() -> None:
     run = make_waiting()
-    item = claim(run=run, owner="a", limit=1)[0]
+    item, other = claim(run=run, owner="a", limit=2)
+    assert (item.waited, other.claims) == (0.0, 1)
     finish(item=item, owner="a", write=lambda: {"made": 1})
-    item.refresh_from_db()
-    run.refresh_from_db()
+    call = Call.objects.create(project=run.project, run=run, item=other, endpoint_name="m", content_hash="0")
+    give_up(item=other, owner="a", state=ItemState.FAILED, reason="x")
+    for row in (item, run, call):
+        row.refresh_from_db()
     assert (item.state, item.result, item.lease_owner, run.items_done) == (ItemState.DONE, {"made": 1}, "", 1)
+    assert (run.items_failed, call.status) == (1, CallStatus.LOST)
 
 
 def test_a_lost_lease_writes_nothing() -> None:

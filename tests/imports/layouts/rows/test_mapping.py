@@ -124,9 +124,10 @@ def test_columns_are_mapped_over_a_layout_that_is_recognised() -> None:
         "schema_version": "ATIF-v1.4",
         "agent": {"name": "terminus-2", "version": "1"},
         "steps": steps,
-        "extra": {"verdict": "PASS", "points": 0.5, "set": "dev"},
+        "extra": {"verdict": "PASS", "points": 0.5},
+        "set": "dev",
     }
-    columns = {"extra.verdict": "outcome", "extra.points": "reward.tests", "extra.set": "group"}
+    columns = {"extra.verdict": "outcome", "extra.points": "reward.tests", "set": "group"}
     mapping = RowMapping.model_validate({"columns": columns, "outcomes": {"PASS": "solved"}})
     reading = overridden(read(layout_of(document), document), mapping, document)
     (session,) = reading.sessions
@@ -134,7 +135,8 @@ def test_columns_are_mapped_over_a_layout_that_is_recognised() -> None:
     assert (session.verdict.outcome, session.verdict.rewards) == (SessionOutcome.SOLVED, {"tests": 0.5})
     assert (session.origin.group, session.agent["name"], session.agent["version"]) == ("dev", "terminus-2", "1")
     entries = {(entry["field"], entry["becomes"]) for entry in reading.account.entries()}
-    assert {("extra.verdict", "outcome"), ("extra.points", "reward.tests"), ("extra.set", "group")} <= entries
+    assert {("extra.verdict", "outcome"), ("extra.points", "reward.tests"), ("set", "group")} <= entries
+    assert ("set", "metadata") not in entries, "as the layout alone reads it"
 
 
 def layout_of(document: dict[str, Any]) -> Layout:
