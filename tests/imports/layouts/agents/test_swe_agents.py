@@ -119,3 +119,5 @@ def test_the_role_exit_is_no_step() -> None:
     assert [step["source"] for step in session.steps] == ["user", "agent"]
     assert session.metadata["exit_status"] == "Submitted"
     assert "ignored" not in {entry["becomes"] for entry in reading.account.entries()}
+    [failed] = mini_swe_agent.read(row | {"info": {"exit_status": "Timeout", "traceback": "File …"}}).sessions
+    assert (failed.verdict.outcome, failed.verdict.exception) == (SessionOutcome.ERROR, "Timeout")
