@@ -470,6 +470,9 @@ def test_copies_of_one_judge_are_one_judge() -> None:
     few = gate_of_panel({name: [0.9] * 12 + [0.5] * 20 for name in "abc"})
     assert few.accepted
     assert "the same replies in 12 duels, too few to tell copies from agreement, so none was left out" in few.basis
+    for told, decision in ((18, "accepted"), (19, "undecided")):
+        two = gate_of_panel(dict.fromkeys("ab", lifted(noise(1, told), 0.3)))
+        assert two.decision == decision and "2 informative judges, which all give the same replies" in two.basis
 
 
 def test_copies_that_add_some_noise_of_their_own_count_as_one_judge() -> None:
