@@ -49,7 +49,7 @@ def test_the_same_row_under_two_ids_leaves_once_and_names_the_one_that_left() ->
     better = make_turn(project, "Fix the  totals.", score=90.0, instance_id="acme__b-2", repo="acme/b")
     other = make_turn(project, "Fix the invoices.")
 
-    kept, skipped = exported(project)
+    kept, skipped = exported(project, near_duplicates=None)
 
     assert kept == {better.pk, other.pk}
     assert skipped[str(worse.pk)]["reason"] == "duplicate"
