@@ -32,9 +32,10 @@ def lapse(run: Run) -> None:
 def test_claims_take_the_oldest_items_and_start_the_run() -> None:
     run = make_waiting()
     assert [item.key for item in claim(run=run, owner="a", limit=2)] == ["0", "1"]
+    started = Run.objects.get().started_at
     assert [item.key for item in claim(run=run, owner="b", limit=2)] == ["2"]
     run.refresh_from_db()
-    assert (run.state, run.started_at is not None) == (RunState.RUNNING, True)
+    assert started and (run.state, run.started_at) == (RunState.RUNNING, started)
 
 
 @pytest.mark.django_db(transaction=True)
