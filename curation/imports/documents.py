@@ -1,6 +1,6 @@
 """Read the files of a source as rows, each with the findings of a layout."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -10,6 +10,7 @@ from curation.imports.layouts.account import SPECIAL
 from curation.imports.layouts.assistants.chatgpt import is_export
 from curation.imports.layouts.folder import Document, DocumentFolder, is_database, is_history
 from curation.imports.layouts.groups import OF_TRIALS, FileGroup, GroupKind
+from curation.imports.layouts.session import Json
 from curation.imports.sources.csv_rows import DELIMITERS
 from curation.imports.sources.open import OpenedSource, SourceFiles, open_file
 from curation.imports.sources.rows import BadRow, RowRefused, SourceError, SourcePosition, SourceReader, SourceRow
@@ -18,6 +19,8 @@ from curation.imports.sources.rows import BadRow, RowRefused, SourceError, Sourc
 _INSIDE = 1 << 32
 # Files that are opened by what is in them: tables, logs of Inspect, archives and packed files.
 _OPENED = (*(".parquet", ".arrow", ".eval", ".zip", ".tar", ".tgz", ".gz", ".zst"), *(".tar.gz", ".tar.zst"))
+# Files that are named where none of a source is read.
+_SHOWN_FILES = 3
 _READ = (".json", ".jsonl", ".ndjson", ".traj", ".har", ".af", *_OPENED)
 
 
@@ -33,13 +36,20 @@ class DocumentRow(SourceRow):
 class DocumentReader:
     """A `SourceReader` of the documents in a source's files, with one of them in memory at a time."""
 
-    def __init__(self, files: SourceFiles, *, rows: SourceReader | None = None, is_inside: bool = False) -> None:
-        """`rows` reads the source as plain rows, if it is one file of them. Archives that are inside an archive may
-        have no further ones."""
+    def __init__(
+        self,
+        files: SourceFiles,
+        *,
+        rows: SourceReader | None = None,
+        is_row: Callable[[Json], bool] = lambda value: True,
+        is_inside: bool = False,
+    ) -> None:
+        """`rows` reads the source as plain rows, if it is one file of them, and `is_row` is that of `DocumentFolder`.
+        Archives that are inside an archive may have no further ones."""
         self.format = files.format
-        self._files, self._is_inside = files, is_inside
+        self._files, self._is_row, self._is_inside = files, is_row, is_inside
         self._rows = None if files.is_archive else rows
-        self._folder = DocumentFolder(files.names, files.open, settings.MAX_LINE_BYTES)
+        self._folder = DocumentFolder(files.names, files.open, settings.MAX_LINE_BYTES, is_row)
         for name in files.left_out:
             self._folder.note(name, SPECIAL)
 
@@ -73,8 +83,12 @@ class DocumentReader:
             if last is not None:
                 yield last
             last = replace(row, read=self._folder.told())
+        told = self._folder.told()
         if last is not None:
-            yield replace(last, read={**last.read, **self._folder.told()})
+            yield replace(last, read={**last.read, **told})
+        elif told and start.offset == 0:
+            reason = "; ".join(f"{name}: {word}" for name, word in islice(told.items(), _SHOWN_FILES))
+            yield BadRow(0, f"no file is read: {reason}", SourcePosition(1, start.byte), read=told)
 
     def _rows_from(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         first, done = divmod(start.byte, _INSIDE)
@@ -84,7 +98,7 @@ class DocumentReader:
             for index, document in enumerate(self._documents(group, skipped), skipped):
                 after = SourcePosition(offset + 1, number * _INSIDE + index + 1)
                 if document.refused and not document.value:
-                    yield BadRow(offset, f"{document.name}: {document.refused}", after)
+                    yield BadRow(offset, f"{document.name}: {document.refused}", after, is_cut=document.is_cut)
                 else:
                     value = document.row.value if document.row else {}
                     place = f"{document.name}: " if document.refused or len(self._files.names) > 1 else ""
@@ -93,7 +107,8 @@ class DocumentReader:
                 offset += 1
         end = len(self._folder.groups) * _INSIDE
         if self._files.damage and start.byte <= end:
-            yield BadRow(offset, self._files.damage, SourcePosition(offset + 1, end + 1), is_cut=True)
+            is_cut = not self._files.is_archive  # the damage of an archive is that files have one name
+            yield BadRow(offset, self._files.damage, SourcePosition(offset + 1, end + 1), is_cut=is_cut)
 
     def window(self, start: int, length: int) -> Iterator[SourceRow | BadRow]:
         return islice(self.rows(SourcePosition()), start, start + length)
@@ -124,12 +139,12 @@ class DocumentReader:
             if source.files.is_archive and self._is_inside:
                 raise SourceError("an archive in an archive in an archive is not read")
             self._folder.note(name, source.files.format)
-            inner = DocumentReader(source.files, rows=source.rows, is_inside=True)
+            inner = DocumentReader(source.files, rows=source.rows, is_row=self._is_row, is_inside=True)
             documents = (document for inside in inner._folder.groups for document in inner._documents(inside, 0))
             for document in islice(documents, done, None):
                 yield replace(document, name=_placed(name, source.files, document.name))
             if source.files.damage:
-                yield Document(name, refused=source.files.damage)
+                yield Document(name, refused=source.files.damage, is_cut=not source.files.is_archive)
             if source.files.is_archive:
                 for file, word in inner._folder.told().items():
                     self._folder.note(f"{name}/{file}", word)

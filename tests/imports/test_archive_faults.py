@@ -47,6 +47,7 @@ def test_files_of_one_name_in_an_archive_are_named(project: Project, is_tar: boo
         "acme__billing-2",
         "the archive has several files of one name, of which only the last is read: a.jsonl",
     )
+    assert "cut_off" not in run.result
 
 
 def test_rows_of_a_damaged_part_of_a_parquet_file_are_counted(project: Project, tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 REPLACED = "characters replaced by U+FFFD"
 # What becomes of files that nothing reads. Their first names are told too, all others are counted by their endings.
 UNREAD, UNNAMED = "ignored: no layout reads it", "kept if a document names it"
+NO_RUN = "ignored: it has no messages"
 SPECIAL = "ignored: a link or a special file"
 OUTSIDE, LEFT_BEHIND = "ignored: outside of every task's folder", "ignored: left by version control or another program"
-_NOT_READ = frozenset((UNREAD, UNNAMED, SPECIAL, OUTSIDE, LEFT_BEHIND))
+_NOT_READ = frozenset((UNREAD, UNNAMED, NO_RUN, SPECIAL, OUTSIDE, LEFT_BEHIND))
 _FILE, MOST_NAMES = "(file) ", 20
 # A file whose objects have names of their own, such as ids, would have as many fields as rows.
 MOST_FIELDS = 500

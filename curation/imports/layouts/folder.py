@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
-from curation.imports.layouts.account import REPLACED, UNNAMED, UNREAD, DocumentReading
+from curation.imports.layouts.account import NO_RUN, REPLACED, UNNAMED, UNREAD, DocumentReading
 from curation.imports.layouts.agents import (
     atif,
     harbor,
@@ -71,9 +71,9 @@ _RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/
 class Document:
     """What is in a file or folder, or in a line or item of a file: `name` then ends with `:` and its number from 1.
 
-    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`. `value`
-    is the JSON of one that is not in several files. `beside` reads a file by its path relative to the document. `after`
-    is where its file continues, for lines and items.
+    A row of data has no `reading` and is in `row`. A document that is not readable has the reason in `refused`, and
+    `is_cut` if its file ends there too early. `value` is the JSON of one that is not in several files. `beside` reads a
+    file by its path relative to the document. `after` is where its file continues, for lines and items.
     """
 
     name: str
@@ -83,18 +83,21 @@ class Document:
     value: Json = field(default_factory=dict)
     beside: Beside = lambda path: None
     after: SourcePosition = START
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
 class DocumentFolder:
     """`open` gets one of the names and returns a seekable file. Documents of more than `longest` bytes are refused.
 
-    `became` has the layout of each file, or why it was ignored, when the documents of its group were read.
+    `became` has the layout of each file, or why it was ignored, when the documents of its group were read. `is_row`
+    says whether a document without a layout may be a row; others are ignored, such as metadata beside a session.
     """
 
     names: Sequence[str]
     open: Callable[[str], BinaryIO]
     longest: int = 64 * MB
+    is_row: Callable[[Json], bool] = lambda value: True
     became: dict[str, str] = field(default_factory=dict)
     groups: list[FileGroup] = field(init=False)
     _reports: dict[str, list[str]] = field(default_factory=dict)
@@ -378,6 +381,9 @@ class DocumentFolder:
             files.became[files.main] = "rows"
             yield from self.rows(name, (SourceRow(at, one, START) for at, one in enumerate(inside)))
             return
+        if layout is None and len(self.names) > 1 and not self.is_row(value):
+            files.became[files.main] = NO_RUN
+            return
         files.became[files.main] = layout.name if layout else "row"
         options: dict[str, Any] = (
             {"find": lambda path: files.object(beside(files.main, path), atif.NAME)} if atif.fits(value) else {}
@@ -411,7 +417,7 @@ class DocumentFolder:
         for row in found:
             place = f"{name}:{row.offset + 1}"
             if isinstance(row, BadRow):
-                yield Document(place, refused=row.reason, after=row.after)
+                yield Document(place, refused=row.reason, after=row.after, is_cut=row.is_cut)
             else:
                 document = self._document(place, row.value, replace(row, file=name))
                 if document.reading:

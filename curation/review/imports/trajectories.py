@@ -18,7 +18,7 @@ from curation.imports.layouts.messages.write import messages_of
 from curation.imports.layouts.recognise import read, recognise
 from curation.imports.layouts.rows.mapping import RowMapping
 from curation.imports.layouts.rows.override import overridden
-from curation.imports.layouts.rows.read import has_conversation, read_row
+from curation.imports.layouts.rows.read import has_conversation, may_be_row, read_row
 from curation.imports.layouts.session import AgentSession
 from curation.imports.row_kinds import ImportTarget, RowPreview, SessionOptions
 from curation.imports.sources.open import OpenedSource
@@ -59,7 +59,7 @@ class TrajectoryKind(DecidingKind[TrajectoryOptions, DocumentReading]):
     def reader_of(self, source: OpenedSource) -> SourceReader:
         if source.files is None:
             return source.reader
-        return DocumentReader(source.files, rows=source.rows)
+        return DocumentReader(source.files, rows=source.rows, is_row=may_be_row)
 
     def data_kind(self, entries: Sequence[DocumentReading]) -> str:
         return TRAJECTORIES

@@ -295,6 +295,14 @@ def lists_in(row: Mapping[str, Any]) -> list[str]:
     return [path for path, _ in islice(_lists(row, "", 0), 3) if len(path) <= LONGEST_PATH]
 
 
+def has_entries(value: Any) -> bool:
+    """Whether a value has a list of several objects or lists, at any depth or in JSON text."""
+    value = decoded(value)
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    is_list = isinstance(value, list) and sum(isinstance(one, dict | list) for one in value) > 1
+    return is_list or any(map(has_entries, inner))
+
+
 def _asks(row: Iterable[str], *more: str) -> bool:
     """Whether a column has the question: an answer or a history beside it is no whole conversation."""
     return not {name.lower() for name in row}.isdisjoint((*TASK, *SAID, *more))

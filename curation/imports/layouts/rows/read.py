@@ -26,7 +26,7 @@ from curation.imports.layouts.rows.columns import (
     truth_as_text,
     with_images,
 )
-from curation.imports.layouts.rows.envelopes import lists_in, unfold
+from curation.imports.layouts.rows.envelopes import has_entries, lists_in, unfold
 from curation.imports.layouts.rows.mapping import AppliedMapping, RowMapping
 from curation.imports.layouts.rows.sides import DUEL, PAIR, read_endings, split_common
 from curation.imports.layouts.rows.stepwise import read_steps, read_text
@@ -64,6 +64,10 @@ OWN = frozenset(("id", "source", "score", "bucket", "reviewers", "run"))
 _OWN, _JUDGED = ("score", "source", "reviewers", "scenario"), ("score", "metrics", "reason")
 
 
+class NothingSaid(RowRefused):
+    """A row without any column of messages, prompts or answers."""
+
+
 def read_row(row: Mapping[str, Any], mapping: RowMapping | None = None) -> tuple[AgentSession, Account]:
     """Return the session of a row, and the account of its fields. Raises `RowRefused`."""
     cleaned, replaced = clean(dict(row), "")
@@ -95,6 +99,16 @@ def has_conversation(row: Mapping[str, Any], mapping: RowMapping | None = None) 
     if all(_are_messages(columns.get(name)) for name in ("prompt", "completion")):
         return True
     return _conversation_column(columns) != "" or _is_response(columns)
+
+
+def may_be_row(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a conversation, a prompt or an answer, or any list of several entries, as a conversation is."""
+    try:
+        return has_conversation(row) or bool(read_row(row))
+    except NothingSaid:
+        return has_entries(row)
+    except RowRefused:
+        return True
 
 
 def _are_messages(value: Any) -> bool:
@@ -151,13 +165,10 @@ def _read(columns: RowColumns, metadata: Json) -> AgentSession:
                 f"the row has {', '.join([*columns.fields][:12])}"
             )
     if not found.steps and not endings:
-        likely = (
-            f". {', '.join(paths)} may be the messages: map the path and the roles"
-            if (paths := lists_in(columns.fields))
-            else ""
-        )
-        named = ", ".join([*columns.fields][:12]) or "none"
-        raise RowRefused(f"no layout of training data has the columns {named}{likely}")
+        reason = f"no layout of training data has the columns {', '.join([*columns.fields][:12]) or 'none'}"
+        if paths := lists_in(columns.fields):
+            raise RowRefused(f"{reason}. {', '.join(paths)} may be the messages: map the path and the roles")
+        raise NothingSaid(reason)
     label = None if endings else _label(columns, found)
     tools = _tools(columns) or tools_in_system(found.steps, columns.fields)
     if names := names_of(tools):
