@@ -107,6 +107,7 @@ class DocumentFolder:
     _exported: dict[str, str] = field(default_factory=dict)
     _known: frozenset[str] = frozenset()
     _untold: dict[str, str] = field(default_factory=dict)
+    _subagents: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.groups = group_files(self.names)
@@ -265,10 +266,13 @@ class DocumentFolder:
         with self.open(name) as file:
             head = _values(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
         if any(map(claude_code.is_line, head)):
-            inner = (part for part in files.names if part != files.main and part.endswith(LINES))
-            main, *subagents = (
-                self._session_lines(files, part, claude_code.NAME) for part in (files.main, *sorted(inner))
-            )
+            inner = sorted(part for part in files.names if part != files.main and part.endswith(LINES))
+            beside = self._files_of_subagents()
+            if name in beside:
+                files.became[files.main] = claude_code.NAME
+                return
+            inner += [part.removeprefix(files.root) for part, session in beside.items() if session == name]
+            main, *subagents = (self._session_lines(files, part, claude_code.NAME) for part in (files.main, *inner))
             yield self._read(name, claude_code.read, main, subagents)
         elif any(map(codex.is_line, head)):
             yield self._read(name, codex.read, self._session_lines(files, files.main, codex.NAME))
@@ -296,6 +300,21 @@ class DocumentFolder:
                 yield from self._traces(file, files)
         else:
             yield from self._rows(files, split_lines)
+
+    def _files_of_subagents(self) -> Mapping[str, str]:
+        """Return the files of subagents of Claude Code that are beside the session which they name, with its file."""
+        if self._subagents is None:
+            self._subagents = {}
+            for name in filter(claude_code.is_of_subagent, self.names):
+                try:
+                    with self.open(name) as file:
+                        first = next(iter(_values(islice(split_lines(file, START, self.longest), 1))), {})
+                except RowRefused:  # of a damaged file, which is refused where it is read
+                    continue
+                session = f"{next(folders_above(name))}{first.get('sessionId')}.jsonl"
+                if first.get("isSidechain") and session in self._known:
+                    self._subagents[name] = session
+        return self._subagents
 
     def _database(self, files: Files) -> Iterator[Document]:
         """Read a copy of a database, whose reader needs a file of its own."""

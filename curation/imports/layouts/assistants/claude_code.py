@@ -41,6 +41,11 @@ _LINES = {"result": "usage", "system/init": "agent", "summary": "metadata"}
 _ABOUT = ("sessionId", "session_id", "version", "claude_code_version", "model")
 
 
+def is_of_subagent(name: str) -> bool:
+    """Whether a file may be of a subagent, by its name."""
+    return name.rpartition("/")[2].startswith("agent-") and name.endswith(".jsonl")
+
+
 def is_line(line: Mapping[str, Any]) -> bool:
     """Whether a line is one of such a log."""
     kind, message = line.get("type"), line.get("message")

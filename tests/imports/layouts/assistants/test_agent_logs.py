@@ -110,6 +110,35 @@ def test_lines_of_a_side_chain_are_a_subagent_of_the_call_with_their_prompt() ->
     assert session.verdict.exception == "API Error: 500"
 
 
+def test_files_of_subagents_beside_the_session_that_they_name_are_its_subagents() -> None:
+    """Versions before 2.1 keep them there."""
+    call = {"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "Find it."}}
+    answer = [{"type": "tool_result", "tool_use_id": "t", "content": "Seen."}]
+    files = {
+        "p/s.jsonl": lines(
+            told("user", "Go.", "a", None),
+            told("assistant", [call], "b", "a"),
+            told("user", answer, "c", "b", toolUseResult={"agentId": "x1", "status": "completed"}),
+        ),
+        "p/agent-x1.jsonl": lines(
+            told("user", "Look.", "x", None, isSidechain=True, agentId="x1"),
+            told("assistant", "Seen.", "y", "x", isSidechain=True, agentId="x1"),
+        ),
+        "p/agent-z1.jsonl": lines(
+            told("user", "Of no session here.", "z", None, isSidechain=True) | {"sessionId": "z"}
+        ),
+    }
+    folder = packed(files)
+    found = documents(folder)
+    assert sorted(found) == ["p/agent-z1.jsonl", "p/s.jsonl"]
+    reading = found["p/s.jsonl"].reading
+    assert reading
+    (session,) = reading.sessions
+    assert [said(one) for one in session.subagents] == [[("user", "Look."), ("agent", "Seen.")]]
+    assert session.steps[1]["observation"]["results"][0]["subagent_trajectory_ref"] == [{"trajectory_id": "x1"}]
+    assert folder.became["p/agent-x1.jsonl"] == "Claude Code log"
+
+
 def test_only_one_of_two_system_prompts_of_codex_is_a_step() -> None:
     meta = {"id": "c", "instructions": "Of the project.", "base_instructions": {"text": "You are Codex."}}
     asked = {"type": "message", "role": "user", "content": "Fix it."}
