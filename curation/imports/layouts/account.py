@@ -145,6 +145,12 @@ class Fields(Mapping[str, Any]):
             if name not in known and value not in EMPTY:
                 self.became(f"{path}.{name}", IGNORED)
 
+    def became_inside(self, path: str, inner: Mapping[str, Any], becomes: Mapping[str, str]) -> None:
+        """Account for the fields of an object in a field by what each becomes; those with an empty word need none."""
+        for name, value in inner.items():
+            if value not in EMPTY and (word := becomes.get(name, IGNORED)):
+                self.became(f"{path}.{name}", word)
+
     def became(self, path: str, becomes: str) -> None:
         """Account for a field inside another one by its path: `messages.3.name` is the field `messages[].name`."""
         self._became[self.path + _INDEX.sub("[]", path), becomes] = None

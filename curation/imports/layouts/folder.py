@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from curation.imports.layouts.account import NO_RUN, REPLACED, UNNAMED, UNREAD, DocumentReading
 from curation.imports.layouts.agents import (
@@ -37,8 +37,10 @@ from curation.imports.layouts.assistants import (
     codex,
     event_streams,
     goose,
+    kimi,
     pi,
     session_lines,
+    vscode_chat,
 )
 from curation.imports.layouts.clean import clean
 from curation.imports.layouts.files import MB, Files, beside
@@ -240,11 +242,8 @@ class DocumentFolder:
     def _file(self, files: Files) -> Iterator[Document]:
         if self._is_report(files):
             return
-        if files.main in _OF_DATA_SETS and files.root in self._data_sets:
-            files.became[files.main] = "ignored: it is about the files of a data set"
-            return
-        if files.main in chatgpt.BESIDE and files.root in self._exports:
-            files.became[files.main] = "ignored: the export's conversations are in another file"
+        if why := self._why_ignored(files):
+            files.became[files.main] = why
             return
         if files.main.lower().endswith(LINES):
             yield from self._lines(files)
@@ -260,6 +259,15 @@ class DocumentFolder:
                 raise RowRefused(f"{files.main} is no history of Aider")
             yield self._read(files.root + files.main, aider.read, text)
 
+    def _why_ignored(self, files: Files) -> str:
+        """Return why a file is not read beside others, or an empty text."""
+        if files.main in _OF_DATA_SETS and files.root in self._data_sets:
+            return "ignored: it is about the files of a data set"
+        if files.main in chatgpt.BESIDE and files.root in self._exports:
+            return "ignored: the export's conversations are in another file"
+        is_context = kimi.CONTEXT.fullmatch(files.main) and files.root + kimi.FILE in self._known
+        return f"ignored: {kimi.FILE} beside it has its messages" if is_context else ""
+
     def _lines(self, files: Files) -> Iterator[Document]:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
         name = files.root + files.main
@@ -274,8 +282,11 @@ class DocumentFolder:
             inner += [part.removeprefix(files.root) for part, session in beside.items() if session == name]
             main, *subagents = (self._session_lines(files, part, claude_code.NAME) for part in (files.main, *inner))
             yield self._read(name, claude_code.read, main, subagents)
-        elif any(map(codex.is_line, head)):
-            yield self._read(name, codex.read, self._session_lines(files, files.main, codex.NAME))
+        elif any(map(kimi.is_line, head)):
+            parts = sorted(part for part in files.names if part != files.main)
+            agents = {part.split("/")[-2]: self._session_lines(files, part, kimi.NAME) for part in parts}
+            lines = self._session_lines(files, files.main, kimi.NAME)
+            yield self._read(name, kimi.read, lines, agents, kimi.session_of(name))
         elif agent_logs.fits_lines(head):
             yield self._log(files)
         elif head and all(map(openhands.is_event, head)):
@@ -283,14 +294,8 @@ class DocumentFolder:
         elif head and chat_logs.is_gemini_head(head[0]):
             lines = self._read_document(files, files.main, chat_logs.GEMINI)
             yield self._document(name, chat_logs.gemini_session(lines))
-        elif any(map(event_streams.is_of_gemini, head)):
-            lines = self._session_lines(files, files.main, chat_logs.GEMINI)
-            yield self._read(name, chat_logs.read_gemini, event_streams.gemini_document(lines))
-        elif head and event_streams.is_of_opencode(head[0]):
-            lines = self._session_lines(files, files.main, chat_logs.OPENCODE)
-            yield self._read(name, chat_logs.read_opencode, event_streams.opencode_document(lines))
-        elif head and pi.is_head(head[0]):
-            yield self._read(name, pi.read, self._session_lines(files, files.main, pi.NAME))
+        elif log := next((log for log in _LOGS if log.fits(head)), None):
+            yield self._read(name, log.read, self._session_lines(files, files.main, log.name))
         elif session_lines.is_session(head):
             lines = self._read_document(files, files.main, "messages")
             yield self._document(name, session_lines.session_of(lines, files.faults))
@@ -504,6 +509,30 @@ class DocumentFolder:
             self._outcomes[folder] = {instance: outcome for report in reports for instance, outcome in report.items()}
         return self._outcomes[folder]
 
+
+class _Log(NamedTuple):
+    """A log of one session, with an event in each line. `fits` gets its first lines."""
+
+    name: str
+    fits: Callable[[Sequence[Json]], bool]
+    read: Callable[[Sequence[Json]], DocumentReading]
+
+
+_LOGS = (
+    _Log(codex.NAME, lambda head: any(map(codex.is_line, head)), codex.read),
+    _Log(
+        chat_logs.GEMINI,
+        lambda head: any(map(event_streams.is_of_gemini, head)),
+        lambda lines: chat_logs.read_gemini(event_streams.gemini_document(lines)),
+    ),
+    _Log(
+        chat_logs.OPENCODE,
+        lambda head: any(map(event_streams.is_of_opencode, head[:1])),
+        lambda lines: chat_logs.read_opencode(event_streams.opencode_document(lines)),
+    ),
+    _Log(pi.NAME, lambda head: any(map(pi.is_head, head[:1])), pi.read),
+    _Log(vscode_chat.NAME, lambda head: any(map(vscode_chat.is_head, head[:1])), vscode_chat.read_lines),
+)
 
 _READ: Mapping[GroupKind, Callable[[DocumentFolder, Files], Iterator[Document]]] = {
     GroupKind.TRIAL: DocumentFolder._trial,

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from curation.imports.layouts.agents import harbor, terminal_bench
-from curation.imports.layouts.assistants import cline
+from curation.imports.layouts.assistants import cline, kimi
 
 LINES = (".jsonl", ".ndjson")
 _NUMBERED = re.compile(r"(?:event-)?(\d+)\D[^/]*")
 # A session of Claude Code has these folders in one of its name.
 _SESSION = re.compile(r"(?P<root>(?:[^/]+/)*?)(?P<session>[^/]+)/(?:subagents|tool-results)/")
+# Agents of Kimi CLI.
+_AGENTS = re.compile(rf"(?P<root>(?:[^/]+/)*?)agents/[^/]+/{re.escape(kimi.FILE)}")
 # Terminus writes these beside its trajectory when it summarizes.
 _PART = re.compile(r"(?P<root>(?:[^/]+/)*)(?P<session>[^/]+?)\.(?:cont-\d+|summarization-\d+-[^/]+)\.json")
 
@@ -115,4 +117,7 @@ def _group_of(name: str, kinds: dict[str, GroupKind], entries: dict[str, set[str
         owned = pattern.match(name)
         if owned and owned["session"] + ending in entries[owned["root"]]:
             return GroupKind.FILE, owned["root"], owned["session"] + ending
+    owned = _AGENTS.fullmatch(name)
+    if owned and kimi.FILE in entries[f"{owned['root']}agents/main/"]:
+        return GroupKind.FILE, owned["root"], kimi.MAIN
     return GroupKind.FILE, above[0], name[len(above[0]) :]

@@ -17,7 +17,7 @@ from curation.imports.layouts.agents import (
     swe_agent,
     traces,
 )
-from curation.imports.layouts.assistants import chat_logs, chatgpt, goose
+from curation.imports.layouts.assistants import chat_logs, chatgpt, goose, vscode_chat
 from curation.imports.layouts.clean import clean
 from curation.imports.sources.rows import RowRefused
 
@@ -51,6 +51,7 @@ LAYOUTS = (
     Layout(chat_logs.OPENCODE, chat_logs.fits_opencode, chat_logs.read_opencode),
     Layout(chatgpt.NAME, chatgpt.fits, chatgpt.read),
     Layout(goose.NAME, goose.fits, goose.read),
+    Layout(vscode_chat.NAME, vscode_chat.fits, vscode_chat.read),
     Layout(agent_data.NAME, agent_data.fits, agent_data.read),
     Layout(smolagents.NAME, smolagents.fits, smolagents.read),
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),

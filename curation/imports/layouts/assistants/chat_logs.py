@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.documents import MessageAndFacts, one_session, read_with_facts
 from curation.imports.layouts.session import Json, SessionOrigin, VerifierResult, agent_of
 from curation.imports.sources.rows import RowRefused
@@ -64,7 +64,7 @@ def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
     model = ""
     for index, one in enumerate(fields.take("messages", "steps")):
         kind, content, path = one.get("type"), one.get("content"), f"messages.{index}"
-        _account(fields, path, one, _OF_GEMINI)
+        fields.became_inside(path, one, _OF_GEMINI)
         facts = {name: one.get(name) for name in ("timestamp", "model", "tokens")}
         if kind == "user":
             messages.append(({"role": "user", "content": content}, facts))
@@ -76,7 +76,7 @@ def read_gemini(document: Mapping[str, Any]) -> DocumentReading:
             ]
             calls = one.get("toolCalls") or []
             for place, call in enumerate(calls):
-                _account(fields, f"{path}.toolCalls.{place}", call, _OF_CALL)
+                fields.became_inside(f"{path}.toolCalls.{place}", call, _OF_CALL)
             answers = [(call, _answer_of(call.get("result"))) for call in calls]
             messages += _answered(
                 content, thoughts, [(_call(c.get("id"), c["name"], c.get("args"), c), a) for c, a in answers], facts
@@ -130,20 +130,20 @@ def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
     model, exception, system = "", "", ""
     for index, one in enumerate(fields.take("messages", "steps")):
         info, path = one["info"], f"messages.{index}.parts"
-        _account(fields, f"messages.{index}.info", info, _OF_INFO)
+        fields.became_inside(f"messages.{index}.info", info, _OF_INFO)
         texts: list[Json] = []
         thoughts: list[str] = []
         calls: list[tuple[Json, str | None]] = []
         for place, part in enumerate(one["parts"]):
             kind = part.get("type")
-            _account(fields, f"{path}.{place}", part, _OF_PART)
+            fields.became_inside(f"{path}.{place}", part, _OF_PART)
             if kind == "text":
                 texts.append({"type": "text", "text": part.get("text")})
             elif kind == "reasoning":
                 thoughts.append(part.get("text") or "")
             elif kind == "tool":
                 state = part.get("state") or {}
-                _account(fields, f"{path}.{place}.state", state, _OF_STATE)
+                fields.became_inside(f"{path}.{place}.state", state, _OF_STATE)
                 answer = state.get("output", state.get("error"))
                 calls.append((_call(part.get("callID"), part.get("tool"), state.get("input"), state), answer))
             elif kind == "file" and str(part.get("mime")).startswith("image/"):
@@ -176,13 +176,6 @@ def read_opencode(document: Mapping[str, Any]) -> DocumentReading:
         verdict=VerifierResult(exception=exception),
         metadata={"info": about},
     )
-
-
-def _account(fields: Fields, path: str, value: Mapping[str, Any], becomes: Mapping[str, str]) -> None:
-    """Account for the fields of an object in a message."""
-    for name in value:
-        if word := becomes.get(name, IGNORED):
-            fields.became(f"{path}.{name}", word)
 
 
 def _answered(

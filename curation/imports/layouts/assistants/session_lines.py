@@ -53,7 +53,9 @@ def session_of(lines: Sequence[Json], faults: list[Fault]) -> Json:
     shared = {name: value for name, value in texts.items() if all(line.get(name) == value for line in messages)}
     messages = [{name: value for name, value in line.items() if name not in shared} for line in messages]
     left = (line for line in lines[bool(about) :] if not is_message(line))
-    faults.extend((f"(lines: {str(line.get('type'))[:60]})", "ignored: it is no message") for line in left)
+    faults.extend(
+        (f"(lines: {str(line.get('type', line.get('role')))[:60]})", "ignored: it is no message") for line in left
+    )
     about = shared | about
     if "working_dir" in about:  # of Goose
         return {**about, "extension_data": {}, "conversation": messages}

@@ -18,7 +18,7 @@ CALLS = frozenset(
 # Of Goose, whose calls and results may be errors in their place.
 _REQUESTS = frozenset(("toolRequest", "frontendToolRequest"))
 RESULTS = frozenset(("tool_result", "mcp_tool_result", "tool_call_response", "function_call_output", "tool-result"))
-THOUGHTS = frozenset(("thinking", "reasoning"))
+THOUGHTS = frozenset(("thinking", "reasoning", "think"))
 IMAGES = frozenset(("image", "image_url", "input_image"))
 # Parts that are known and have no text: the provider alone can read them.
 SEALED = frozenset(("redacted_thinking", "redactedThinking"))
@@ -40,7 +40,19 @@ _GEMINI = {
 # The fields that are read of parts. Others are in the account.
 _OF_PARTS = frozenset(
     (
-        *("type", "text", "refusal", "thinking", "reasoning", "summary", "thought", "run", "is_error", "isError"),
+        *(
+            "type",
+            "text",
+            "refusal",
+            "thinking",
+            "reasoning",
+            "think",
+            "summary",
+            "thought",
+            "run",
+            "is_error",
+            "isError",
+        ),
         *("image_url", "source", "image", "data", "mimeType", "mediaType", *_CONTENTS, *_CALL_IDS),
         *("toolUse", "toolResult", "reasoningContent", "json", *_GEMINI, *_GEMINI.values()),
         *("resource", "uri", "document"),
@@ -225,7 +237,7 @@ def _document(document: Mapping[str, Any], path: str) -> str:
 
 def thought_of(part: Mapping[str, Any], path: str) -> str:
     """Return the text of a part of reasoning: of Anthropic, Responses, OpenTelemetry, or Inspect."""
-    for key in ("thinking", "reasoning", "text", "content", "summary"):
+    for key in ("thinking", "reasoning", "think", "text", "content", "summary"):
         value = part.get(key)
         if isinstance(value, str) and value:
             return value

@@ -14,12 +14,15 @@ _HOLDERS = ("response_metadata", "metadata")
 COSTS = ("cost", "cost_usd", "costUSD")
 USED = ("usage", "usage_metadata", "token_usage", "models_usage", "metrics", "tokens", "usageMetadata")
 FACTS = frozenset((*TIMES, *MODELS, *COSTS, *USED, *_HOLDERS))
-# Anthropic counts what it reads from its cache, or writes to it, apart from its `input_tokens`, and so do Bedrock and
-# Pi. Proxies that name them `prompt_tokens` have added both.
-_CACHE_READ = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheRead")
-_CACHE_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWrite")
+# Anthropic counts what it reads from its cache, or writes to it, apart from its `input_tokens`, and so do Bedrock,
+# Pi and Kimi. Proxies that name them `prompt_tokens` have added both.
+_CACHE_READ = ("cache_read_input_tokens", "cacheReadInputTokens", "cacheRead", "input_cache_read", "inputCacheRead")
+_CACHE_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens", "cacheWrite", "input_cache_creation") + (
+    "inputCacheCreation",
+)
 _TOKENS = {
-    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input", "prompt", "promptTokenCount"),
+    "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input", "prompt", "promptTokenCount")
+    + ("input_other", "inputOther"),
     "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output", "completion")
     + ("candidatesTokenCount",),
     "cached_tokens": ("cached_tokens", *_CACHE_READ, "cached_input_tokens", "cachedInputTokens", "cacheReadTokens")
