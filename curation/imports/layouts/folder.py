@@ -65,6 +65,12 @@ _NO_OBJECTS = "ignored: they are no JSON objects"
 _DOCUMENTS = (".json", ".traj", ".har", ".af")
 # What `datasets.save_to_disk` writes beside the rows of a data set, or above several.
 _OF_DATA_SETS = ("state.json", "dataset_info.json", "dataset_dict.json")
+# What becomes of a file beside another one: the context of Kimi CLI, a short transcript of Antigravity, and a reward.
+_BESIDE = (
+    (re.compile(r"context[^/]*\.jsonl"), kimi.FILE, f"ignored: {kimi.FILE} has its messages"),
+    (re.compile(r"transcript\.jsonl"), "transcript_full.jsonl", "ignored: transcript_full.jsonl has its messages"),
+    (re.compile(re.escape(session_lines.REWARD)), session_lines.STEPS, "reward"),
+)
 # Reports of SWE-bench and predictions: `report.json`, `MODEL.RUN.json`, `preds.json` and others.
 _RESULTS = re.compile(r"[^/]*(preds|report|results|eval)[^/]*\.jsonl?|[^/]+\.[^/]+\.json", re.IGNORECASE)
 
@@ -242,8 +248,8 @@ class DocumentFolder:
     def _file(self, files: Files) -> Iterator[Document]:
         if self._is_report(files):
             return
-        if why := self._why_ignored(files):
-            files.became[files.main] = why
+        if known := self._known_beside(files):
+            files.became[files.main] = known
             return
         if files.main.lower().endswith(LINES):
             yield from self._lines(files)
@@ -259,14 +265,16 @@ class DocumentFolder:
                 raise RowRefused(f"{files.main} is no history of Aider")
             yield self._read(files.root + files.main, aider.read, text)
 
-    def _why_ignored(self, files: Files) -> str:
-        """Return why a file is not read beside others, or an empty text."""
+    def _known_beside(self, files: Files) -> str:
+        """Return what becomes of a file that is not read, or with another one, or an empty text."""
         if files.main in _OF_DATA_SETS and files.root in self._data_sets:
             return "ignored: it is about the files of a data set"
         if files.main in chatgpt.BESIDE and files.root in self._exports:
             return "ignored: the export's conversations are in another file"
-        is_context = kimi.CONTEXT.fullmatch(files.main) and files.root + kimi.FILE in self._known
-        return f"ignored: {kimi.FILE} beside it has its messages" if is_context else ""
+        known = (
+            word for name, other, word in _BESIDE if name.fullmatch(files.main) and files.root + other in self._known
+        )
+        return next(known, "")
 
     def _lines(self, files: Files) -> Iterator[Document]:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
@@ -299,6 +307,11 @@ class DocumentFolder:
         elif session_lines.is_session(head):
             lines = self._read_document(files, files.main, "messages")
             yield self._document(name, session_lines.session_of(lines, files.faults))
+        elif head and session_lines.is_step(head[0]):
+            lines, reward = self._read_document(files, files.main, "steps"), files.root + session_lines.REWARD
+            score = Files("", [reward], self.open).text(reward, "reward") if reward in self._known else ""
+            task = files.root.rstrip("/").rpartition("/")[2]
+            yield self._document(name, session_lines.run_of(lines, task, score))
         elif head and all(map(_is_span, head)):
             files.became[files.main] = traces.NAME
             with self.open(name) as file:

@@ -17,8 +17,6 @@ from curation.imports.sources.rows import RowRefused
 
 NAME, AGENT = "Kimi CLI session", "kimi-cli"
 FILE, MAIN = "wire.jsonl", "agents/main/wire.jsonl"
-# The messages that the model still saw, which may be fewer.
-CONTEXT = re.compile(r"context[^/]*\.jsonl")
 _SAID = "context.append_"
 _UNSEEN = "ignored: the model does not see it"
 # What becomes of events that no method reads; of others it is `_UNSEEN`.

@@ -1,6 +1,7 @@
 """Sessions of Pi: lines with an entry each, which name the entry before them, so that a session is a tree."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
@@ -36,7 +37,8 @@ def read(lines: Sequence[Json]) -> DocumentReading:
     head, *entries = lines
     fields = Fields(head)
     known = {str(entry.get("id")): entry for entry in entries if "parentId" in entry}
-    names = branch_to(known, entries[-1].get("id") if entries else None, lambda entry: entry["parentId"])
+    before = dict(zip([*known][1:], known, strict=False))
+    names = branch_to(known, entries[-1].get("id") if entries else None, partial(_parent_of, known, before))
     shown = [known[name] for name in names] if known else entries
     if len(shown) < len(known):
         fields.became("(other branches)", _BRANCH)
@@ -56,6 +58,12 @@ def read(lines: Sequence[Json]) -> DocumentReading:
         fields.take(name, IGNORED)
     origin = SessionOrigin(id=str(fields.take("id", "id")))
     return one_session(NAME, agent_of("pi", model=model_of(found.steps)), found, fields, origin=origin)
+
+
+def _parent_of(known: Mapping[str, Json], before: Mapping[str, str], entry: Json) -> object:
+    """Return the entry before another one: the one in the file, where it names none that is known, such as a call."""
+    parent = entry["parentId"]
+    return parent if parent is None or parent in known else before.get(str(entry.get("id")))
 
 
 def _message(given: Json, time: Any, fields: Fields) -> Json:

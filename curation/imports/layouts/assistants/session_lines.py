@@ -1,6 +1,7 @@
 """Files of lines in which each line is a message, has one, or says something about the session: those of Qwen Code,
-Droid, Grok and others."""
+Droid, Grok and others. Of OSWorld each line is a step: an answer, its action, and the screen after it."""
 
+import re
 from collections.abc import Sequence
 
 from curation.imports.layouts.messages.frameworks import is_event, plain, unwrapped
@@ -11,6 +12,10 @@ from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import Fault
 
 _IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "thread_id", "trace_id", "traj_id")
+# Files of OSWorld: the steps of a run, and its reward.
+STEPS, REWARD = "traj.jsonl", "result.txt"
+_OF_STEPS = ("screenshot_file", "action_timestamp", "instruction")
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)@(\d\d)(\d\d)(\d\d)\d*")
 _OF_MESSAGES = frozenset(("role", "from", "type", "text", "value", "content", "model", "model_id", "timestamp", "name"))
 
 
@@ -27,6 +32,31 @@ def is_message(value: Json) -> bool:
     return is_named and not {"content", "value", "text", "parts", "tool_calls"}.isdisjoint(said)
 
 
+def is_step(value: Json) -> bool:
+    """Whether a line is a step of a run of OSWorld."""
+    return {"step_num", "action", "screenshot_file"} <= value.keys()
+
+
+def run_of(lines: Sequence[Json], task: str, reward: str) -> Json:
+    """Return the steps of a run. Of several actions of one answer, the first has its text. A line without an action
+    tells why the run ended."""
+    steps: list[Json] = []
+    for before, line in zip(({}, *lines), lines, strict=False):
+        if not is_step(line):
+            continue
+        step = {name: value for name, value in line.items() if name not in _OF_STEPS}
+        if isinstance(said := line.get("response"), str):
+            step["thought"] = said if line["step_num"] != before.get("step_num") else ""
+            del step["response"]
+        step["observation"] = [{"type": "image", "image": line["screenshot_file"]}]
+        step["timestamp"] = _STAMP.sub(r"\1-\2-\3T\4:\5:\6", str(line.get("action_timestamp")))
+        steps.append(step)
+    told: Json = {"task_id": task, "group": task, "reward": reward.strip()}
+    told["instruction"] = next((line["instruction"] for line in lines if line.get("instruction")), "")
+    told["exit_status"] = next((str(line["Error"]) for line in lines if line.get("Error")), "")
+    return {name: value for name, value in told.items() if value} | {"steps": steps}
+
+
 def has_role(value: Json) -> bool:
     """Whether an entry of a list is a message that names its role itself."""
     return is_event(value) or (is_message(value) and not {"role", "from"}.isdisjoint(value))
@@ -41,7 +71,8 @@ def is_session(head: Sequence[Json]) -> bool:
         return False
     words = [line.get("role", line.get("from")) for line in messages]
     known = {ROLES.get(str(word or line.get("type"))) for word, line in zip(words, messages, strict=True)}
-    return len(words) - words.count(None) >= len(head) - 1 or known >= {"user", "agent"}
+    is_answered = "user" in known and not known.isdisjoint(("agent", "call"))
+    return len(words) - words.count(None) >= len(head) - 1 or is_answered
 
 
 def session_of(lines: Sequence[Json], faults: list[Fault]) -> Json:

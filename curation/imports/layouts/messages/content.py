@@ -40,22 +40,10 @@ _GEMINI = {
 # The fields that are read of parts. Others are in the account.
 _OF_PARTS = frozenset(
     (
-        *(
-            "type",
-            "text",
-            "refusal",
-            "thinking",
-            "reasoning",
-            "think",
-            "summary",
-            "thought",
-            "run",
-            "is_error",
-            "isError",
-        ),
+        *("type", "text", "refusal", "thinking", "reasoning", "summary", "thought", "run", "is_error", "isError"),
         *("image_url", "source", "image", "data", "mimeType", "mediaType", *_CONTENTS, *_CALL_IDS),
         *("toolUse", "toolResult", "reasoningContent", "json", *_GEMINI, *_GEMINI.values()),
-        *("resource", "uri", "document"),
+        *("resource", "uri", "document", "think"),
     )
 )
 # Parts that are calls, or are kept or ignored as a whole.

@@ -1,5 +1,5 @@
-"""Messages of AutoGen, whose `source` names the agent or the user and `type` the kind, and of LangChain and of
-logs, in their wrappers, as plain ones.
+"""Messages of AutoGen and steps of Antigravity, whose `source` names the agent or the user and `type` the kind, and
+messages of LangChain and of logs, in their wrappers, as plain ones.
 """
 
 from collections.abc import Mapping
@@ -12,19 +12,30 @@ _OF_MODELS = {"SystemMessage": "system", "UserMessage": "user", "AssistantMessag
 _EXECUTED = "FunctionExecutionResultMessage"
 KINDS = frozenset((_CALLS, _RESULTS, _THOUGHT, *_TEXTS, *_OF_MODELS, _EXECUTED))
 _USERS = ("user", "user_proxy", "userproxy", "human", "admin")
+# Of Antigravity.
+_SOURCES = {"USER_EXPLICIT": "user", "USER_IMPLICIT": "user", "MODEL": "assistant", "SYSTEM": "system"}
+_OF_STEPS = frozenset(("content", "tool_calls", "thinking"))
 _OF_LOGS = frozenset(("content", "parts"))
 # Of LangChain.
 _TYPES = {"Human": "human", "AI": "ai", "System": "system", "Tool": "tool", "Function": "function"}
 
 
 def is_event(entry: object) -> bool:
-    if not isinstance(entry, Mapping) or "content" not in entry or not isinstance(entry.get("type"), str):
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
         return False
-    return entry["type"] in KINDS and ("source" in entry or entry["type"] in (_EXECUTED, "SystemMessage"))
+    if "step_index" in entry:
+        return entry.get("source") in _SOURCES and not _OF_STEPS.isdisjoint(entry)
+    return (
+        "content" in entry
+        and entry["type"] in KINDS
+        and ("source" in entry or entry["type"] in (_EXECUTED, "SystemMessage"))
+    )
 
 
 def plain(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message of an event, with its other fields. Results are parts, as Anthropic has them."""
+    if "step_index" in entry:
+        return _of_antigravity(entry)
     kind, source, content = entry["type"], str(entry.get("source", "")), entry["content"]
     found = {name: value for name, value in entry.items() if name not in ("type", "source", "content")}
     found |= {"role": "user" if source.lower() in _USERS else "assistant", "name": source}
@@ -37,6 +48,17 @@ def plain(entry: Mapping[str, Any]) -> Mapping[str, Any]:
         parts = [{**one, "type": "tool_result"} if isinstance(one, Mapping) else one for one in results]
         return found | {"role": "tool", "content": parts}
     return found | ({"content": "", "reasoning_content": content} if kind == _THOUGHT else {"content": content})
+
+
+def _of_antigravity(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a step of Antigravity as a message. The model's steps but its plans are results of the calls in these."""
+    found = {name: value for name, value in entry.items() if name not in ("type", "source", "thinking")}
+    role = _SOURCES[entry["source"]]
+    if role != "assistant" or entry["type"] == "PLANNER_RESPONSE":
+        return found | {"role": role, "content": entry.get("content") or "", "reasoning_content": entry.get("thinking")}
+    if not entry.get("tool_calls"):
+        return found | {"role": "tool", "name": entry["type"]}
+    return found | {"role": role, "content": [{"type": "tool_result", "content": entry.get("content")}]}
 
 
 def unwrapped(entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any
 
 from curation.imports.layouts.account import EMPTY, IGNORED
@@ -44,6 +44,8 @@ _TEMPLATED = ("text", "input")
 _GLAIVE = re.compile(
     r"(USER|ASSISTANT|FUNCTION RESPONSE): (.*?)(?=\n+(?:USER|ASSISTANT|FUNCTION RESPONSE): |\Z)", re.DOTALL
 )
+# What a step has beside its action.
+_OF_ACTS = frozenset(("thought", "observation"))
 # Columns with the text of an answer beside messages; others may be what was expected.
 _TEXTS = ("completion", "response", "output")
 
@@ -65,7 +67,7 @@ def unfold(applied: AppliedMapping) -> None:
     elif deep := _question_inside(row.get(_DEEP)):
         row |= {f"{_DEEP}.{name}": value for name, value in row.pop(_DEEP).items()}
         _lift(applied, f"{_DEEP}.{deep}", answer)
-    elif acted := next((name for name, value in row.items() if _are_acts(value)), ""):
+    elif acted := next((name for name, value in row.items() if _acts_in(value)), ""):
         _act(applied, acted)
     elif isinstance(row.get("input"), str) and answer == "output":  # of the Responses API
         row["input"] = [{"role": "user", "content": row["input"]}]
@@ -166,11 +168,16 @@ def _move(applied: AppliedMapping, path: str, messages: list[Any]) -> None:
     applied.names["messages"] = path
 
 
-def _are_acts(value: Any) -> bool:
-    """Whether these are steps of a thought, an action and an observation, as of R2E-Gym and ReAct."""
-    if not isinstance(value, list) or not value or not all(isinstance(one, Mapping) for one in value):
-        return False
-    return all("action" in one and not {"thought", "observation"}.isdisjoint(one) for one in value)
+def _acts_in(value: Any) -> list[Json]:
+    """Return steps of a thought, an action and an observation, as of R2E-Gym and ReAct, or of InterCode, which has a
+    list for each of these; none of another value."""
+    lists = {name: one for name, one in value.items() if isinstance(one, list)} if isinstance(value, Mapping) else {}
+    if {"actions", "observations"} <= lists.keys():
+        named = {"actions": "action", "observations": "observation"}
+        names = [named.get(name, name) for name in lists]
+        return [dict(zip(names, step, strict=True)) for step in zip_longest(*lists.values())]
+    acts = value if isinstance(value, list) and all(isinstance(one, dict) for one in value) else []
+    return acts if all("action" in one and not _OF_ACTS.isdisjoint(one) for one in acts) else []
 
 
 def _act(applied: AppliedMapping, column: str) -> None:
@@ -181,9 +188,9 @@ def _act(applied: AppliedMapping, column: str) -> None:
     if task:
         messages.append({"role": "user", "content": row.pop(task)})
         applied.account.count(task, "user message")
-    for act in row[column]:
+    for act in _acts_in(row[column]):
         thought, action, given = str(act.get("thought") or ""), act["action"], act.get("action_input")
-        rest = {key: one for key, one in act.items() if key not in ("thought", "action", "action_input", "observation")}
+        rest = {key: one for key, one in act.items() if key not in (*_OF_ACTS, "action", "action_input")}
         if isinstance(action, str) and "<function=" in action:
             said: Json = {"role": "function_call", "content": f"{thought}\n{action}".strip()}
         else:
@@ -252,11 +259,13 @@ def _account_for_answer(applied: AppliedMapping, path: str, value: Any) -> None:
 
 
 def rows_in(document: Mapping[str, Any]) -> list[Json]:
-    """Return the rows of a document that has no conversation of its own, but one list of objects with conversations.
-    Each has the document's other fields too."""
+    """Return the rows of a document that has no conversation of its own, but one list of objects with conversations, or
+    one by each of its names. Rows of a list have the document's other fields too."""
     lists = {name: value for name, value in document.items() if isinstance(value, list) and value}
     found = {name: value for name, value in lists.items() if all(isinstance(one, dict) for one in value)}
     names = [name for name, value in found.items() if any(_is_row(one) for one in value[:3])]
+    if len(document) > 1 and all(isinstance(one, dict) and _is_row(one) for one in document.values()):
+        return [{"id": name, **one} for name, one in document.items()]
     if len(names) != 1 or any(map(is_message, document[names[0]])):
         return []
     around = {name: value for name, value in document.items() if name != names[0]}
@@ -267,7 +276,8 @@ def rows_in(document: Mapping[str, Any]) -> list[Json]:
 
 
 def _is_row(value: Json) -> bool:
-    return any(isinstance(value.get(name), list) for name in (*CONVERSATIONS, "traj"))
+    is_conversation = any(isinstance(value.get(name), list) for name in (*CONVERSATIONS, "traj"))
+    return is_conversation or bool(_acts_in(value.get("turn_history")))
 
 
 def _find(applied: AppliedMapping) -> None:

@@ -35,9 +35,11 @@ _SOLVED = (
     *("resolved", "target", "solved", "success", "passed", "verified", "correct"),
     *("is_resolved", "is_solved", "is_success", "is_correct", "task_success"),
 )
-_REWARDS = ("reward", "rewards", "final_reward", "score", "scores")
+_REWARDS = ("reward", "rewards", "final_reward", "max_reward", "score", "scores")
 # Objects in which rows have the result of their verifier.
-_RESULTS = ("reward_info", "result", "test_result", "report", "evaluation", "eval", "eval_result", "info", "metadata")
+_RESULTS = ("reward_info", "result", "test_result", "report", "evaluation", "eval", "eval_result", "info") + (
+    *("metadata", "summary"),
+)
 _OUTPUTS = ("verifier_output", "eval_logs", "test_output")
 # How agents end that did what they wanted to.
 _GOOD_ENDS = ("submit", "finish", "complete", "success", "done")

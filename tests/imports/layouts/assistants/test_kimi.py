@@ -144,7 +144,7 @@ def test_the_context_beside_the_events_is_not_read_again() -> None:
     context = lines([{"role": "_system_prompt", "content": "S"}, {"role": "user", "content": "Fix it."}, thought])
     both = packed({"s/wire.jsonl": lines(OLD), "s/context.jsonl": context})
     assert list(documents(both)) == ["s/wire.jsonl"]
-    assert both.became["s/context.jsonl"] == "ignored: wire.jsonl beside it has its messages"
+    assert both.became["s/context.jsonl"] == "ignored: wire.jsonl has its messages"
     row = documents(packed({"s/context.jsonl": context}))["s/context.jsonl"].row
     assert row
     assert len(row.value["messages"]) == 3  # type: ignore[arg-type]

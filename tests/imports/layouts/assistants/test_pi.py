@@ -25,6 +25,20 @@ def test_what_is_not_read_is_accounted_for() -> None:
     assert account["messages[].stopReason"] == "ignored"
 
 
+def test_an_entry_after_one_that_is_not_known_follows_the_one_before_it() -> None:
+    """Some programs name the call in place of its entry."""
+    call = {"type": "toolCall", "id": "c", "name": "ls", "arguments": {}}
+    texts = [("user", "Fix it."), ("assistant", [call]), ("toolResult", "a.py"), ("assistant", "Fixed.")]
+    messages = [{"role": role, "content": content, "toolCallId": "c"} for role, content in texts]
+    parents = ("s1", "m0", "c", "m2")
+    entries = [
+        {"type": "message", "id": f"m{at}", "parentId": parent, "message": message}
+        for at, (parent, message) in enumerate(zip(parents, messages, strict=True))
+    ]
+    session = sessions(packed({"s.jsonl": lines({"type": "session", "id": "s1", "cwd": "/w"}, *entries)}))["s1"]
+    assert said(session) == [("user", "Fix it."), ("agent", ""), ("agent", "Fixed.")]
+
+
 @pytest.mark.parametrize(
     ("later", "is_read"), [({"type": "new_kind"}, True), ({"type": "new_kind", "text": "x"}, False)]
 )

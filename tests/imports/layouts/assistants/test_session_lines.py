@@ -1,4 +1,4 @@
-"""Sessions in files of lines, in the shapes of Qwen Code, Droid, Grok and Kimi."""
+"""Sessions in files of lines, in the shapes of Qwen Code, Droid, Grok and Antigravity, and runs of OSWorld."""
 
 import json
 from typing import Any
@@ -69,6 +69,17 @@ STREAM = [
     {"type": "message", "role": "assistant", "text": "Done.", "id": "m2"},
     {"type": "completion", "finalText": "Done."},
 ]
+ANTIGRAVITY = [
+    {"source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "Fix it."},
+    {"source": "SYSTEM", "type": "CONVERSATION_HISTORY"},
+    {
+        **{"source": "MODEL", "type": "PLANNER_RESPONSE", "thinking": "Hm."},
+        "tool_calls": [{"id": "c1", "name": "ls", "args": {"path": "."}}],
+    },
+    {"source": "MODEL", "type": "LIST_DIRECTORY", "content": "a.py", "truncated_fields": ["content"]},
+    {"source": "MODEL", "type": "PLANNER_RESPONSE", "content": "Done."},
+]
+ANTIGRAVITY = [{"step_index": at, "status": "DONE", **one} for at, one in enumerate(ANTIGRAVITY)]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +89,7 @@ STREAM = [
         (DROID, "todo_state", None),
         (GROK, "backend_tool_call", "grok"),
         (STREAM, "completion", "m"),
+        (ANTIGRAVITY, "CONVERSATION_HISTORY", None),
     ],
 )
 def test_lines_with_messages_are_one_session_and_the_others_are_counted(
@@ -90,9 +102,40 @@ def test_lines_with_messages_are_one_session_and_the_others_are_counted(
     step = session.steps[1]
     assert step["reasoning_content"] == "Hm." and session.agent.get("model_name") == model
     assert [(call["tool_call_id"], call["arguments"]) for call in step["tool_calls"]] == [("c1", {"path": "."})]
-    failed = {"extra": {"is_error": True}} if given is STREAM else {}
-    assert step["observation"]["results"] == [{"source_call_id": "c1", "content": "a.py", **failed}]
-    assert session.origin.id == ("" if given is GROK else "s-1")
+    extra = {"is_error": True} if given is STREAM else {"name": "LIST_DIRECTORY"} if given is ANTIGRAVITY else {}
+    more = {"extra": extra} if extra else {}
+    assert step["observation"]["results"] == [{"source_call_id": "c1", "content": "a.py", **more}]
+    assert session.origin.id == ("" if given in (GROK, ANTIGRAVITY) else "s-1")
+
+
+def test_a_run_of_osworld_has_its_screens_and_the_reward_beside_it() -> None:
+    step = {"action_timestamp": "20260122@144314466359", "reward": 0, "done": False, "info": {}}
+    steps = [
+        {"step_num": 1, "action": "pyautogui.click(1, 2)", "response": "I click.", "screenshot_file": "step_1.png"},
+        {"step_num": 1, "action": "WAIT", "response": "I click.", "screenshot_file": "step_1b.png"},
+        {"step_num": 2, "action": "DONE", "response": "It is done.", "screenshot_file": "step_2.png"},
+    ]
+    run = lines(*({**one, **step} for one in steps), {"Error": "Time limit exceeded in os/t-1"})
+    folder = packed({"os/t-1/traj.jsonl": run, "os/t-1/result.txt": b"1.0\n", "os/t-1/step_1.png": b"\x89PNG"})
+    found = documents(folder)
+    row = found["os/t-1/traj.jsonl"].row
+    assert row
+    session, account = read_row(row.value)
+    assert said(session) == [("agent", "I click."), ("agent", ""), ("agent", "It is done.")]
+    (result,) = session.steps[0]["observation"]["results"]
+    assert result["content"][0]["source"]["path"] == "step_1.png"
+    assert session.steps[0]["tool_calls"][0]["arguments"] == {"input": "pyautogui.click(1, 2)"}
+    assert session.steps[0]["timestamp"] == "2026-01-22T14:43:14"
+    assert (session.origin.task, session.verdict.rewards) == ("t-1", {"reward": 1.0})
+    assert session.verdict.exception == "Time limit exceeded in os/t-1"
+    assert folder.became["os/t-1/result.txt"] == "reward"
+    assert {"field": "steps[].done", "rows": 1, "becomes": "ignored"} in account.entries()
+
+
+def test_a_prompt_and_calls_without_a_text_are_a_session() -> None:
+    row = documents(packed({"s.jsonl": lines(*STREAM[1:2], *STREAM[3:5], STREAM[6])}))["s.jsonl"].row
+    assert row
+    assert said(read_row(row.value)[0]) == [("user", "Fix it."), ("agent", "")]
 
 
 def test_rows_with_a_message_each_are_no_session() -> None:
