@@ -10,6 +10,7 @@ DETAILS = "gen_ai.client.inference.operation.details"
 _RECORD_IDS = (("traceId", "trace_id"), ("spanId", "span_id"))
 # A trace of OpenAI's Agents SDK, and a span of one.
 _OF_AGENTS = ("trace", "trace.span")
+_OF_DATA = frozenset(("type", "name", "input", "output", "model", "usage"))
 # Digits of a number in a name that counts entries of a list.
 _INDEX_DIGITS = 9
 _OTLP = frozenset(("resourceSpans", "resource_spans", "resourceLogs", "resource_logs"))
@@ -89,6 +90,7 @@ def _of_agents(row: Json) -> Json:
         "gen_ai.input.messages": given.get("input") if operation == "chat" else None,
         "gen_ai.output.messages": given.get("output") if operation == "chat" else None,
         "gen_ai.request.model": given.get("model"),
+        **{name: value for name, value in given.items() if name not in _OF_DATA},
         **({f"gen_ai.usage.{name}": value for name, value in usage.items()} if isinstance(usage, dict) else {}),
     }
     return {

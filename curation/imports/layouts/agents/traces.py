@@ -52,7 +52,7 @@ _OUTPUT_TOKENS = (
 _CACHED_TOKENS = ("gen_ai.usage.cache_read.input_tokens", "llm.token_count.prompt_details.cache_read")
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total")
 # Fields of a trace of Langfuse that have a place, and those of single spans.
-_OF_TRACES = frozenset(("id", "observations", "scores", "input", "output"))
+_OF_TRACES = frozenset(("id", "object", "observations", "scores", "input", "output"))
 _OF_SPANS = frozenset(
     ("name", "context", "trace_id", "traceId", "span_id", "spanId", "parent_id", "parentSpanId", "parent_span_id")
     + ("attributes", "events", "status", "status_code", "status_message", "start_time", "startTimeUnixNano")
@@ -84,7 +84,7 @@ def read_rows(rows: Iterable[Mapping[str, Any]]) -> DocumentReading:
         reasons += unreadable
         for call in found:
             calls.setdefault(call.span.trace, []).append(call)
-        if "observations" in row:
+        if "observations" in row or row.get("object") == "trace":  # the latter of OpenAI's Agents SDK
             about[str(row.get("id", ""))] = _about(row, account)
         elif "attributes" in row:
             for name in row.keys() - _OF_SPANS:

@@ -26,7 +26,8 @@ _OTHERS = {
     "context.apply_compaction": "ignored: the messages before it are kept",
 }
 # Where and when an event was.
-_PLACE = ("type", "time", "uuid", "turnId", "step", "stepUuid", "parentUuid", "agentId", "n")
+_OF_RESULT = ("output", "message", "is_error", "isError")
+_PLACE = ("type", "time", "timestamp", "uuid", "turnId", "step", "stepUuid", "parentUuid", "agentId", "n")
 _STARTED = re.compile(r"^agent_id: (\S+)$", re.MULTILINE)
 
 
@@ -74,6 +75,8 @@ class _Log:
     def add_lines(self, lines: Iterable[Json]) -> None:
         for line in lines:
             kind, event, time = str(line.get("type")), line, line.get("time")
+            if event_of := next((name for name in ("event", "message") if isinstance(line.get(name), dict)), ""):
+                self.fields.ignore_rest(line, (event_of, *_PLACE), str(line.get("type", "lines")))
             if "type" not in line and isinstance(line.get("message"), dict):
                 kind, event, time = str(line["message"]["type"]), line["message"]["payload"], line.get("timestamp")
             elif kind == f"{_SAID}loop_event":
@@ -161,6 +164,7 @@ class _Log:
         result = given if isinstance(given, dict) else {"output": given}
         identifier, output = event.get("tool_call_id", event.get("toolCallId")), result.get("output")
         failed = result.get("is_error") or result.get("isError")
+        self.fields.ignore_rest(result, _OF_RESULT, "results")
         content = output or result.get("message") or ""
         message = {"role": "tool", "tool_call_id": identifier, "content": content, "is_error": failed}
         self.messages.append((message, {}))

@@ -23,6 +23,9 @@ _SHOWN = frozenset(
     + ("elicitation", "elicitation2", "elicitationSerialized", "disabledClaudeHooks", "hook", "planReview")
 )
 _TEXTS = (None, "markdownContent", "markdownVuln", "inlineReference")
+_OF_PART = ("kind", "value", "content", "inlineReference", "name", "toolId", "toolCallId", "toolSpecificData") + (
+    "resultDetails",
+)
 _OF_REQUEST = {
     **dict.fromkeys(("message", "response", "result"), "steps"),
     "timestamp": "timestamp",
@@ -112,6 +115,8 @@ def _turn(request: Json, result: Json, path: str, fields: Fields) -> Iterator[Me
     asked, metadata = request["message"], result.get("metadata") or {}
     seen = [_part(part) for part in metadata.get("renderedUserMessage") or ()]
     text = asked if isinstance(asked, str) else asked.get("text")
+    if isinstance(asked, dict):
+        fields.ignore_rest(asked, ("text",), f"{path}.message")
     yield {"role": "user", "content": list(filter(None, seen)) or text}, {"timestamp": request.get("timestamp")}
     fields.became_inside(f"{path}.result", result, _OF_RESULT)
     fields.became_inside(f"{path}.result.metadata", metadata, _OF_METADATA)
@@ -187,6 +192,8 @@ def _shown(parts: list[Any], path: str, fields: Fields, *, has_rounds: bool) -> 
         elif kind not in _SHOWN and not {"value", "content"}.isdisjoint(part):
             raise RowRefused(f"{path}.{index} is a part of the kind {kind!r}, which is not known"[:300])
         read = is_call or kind in _TEXTS or kind == "thinking"
+        if read and not has_rounds:
+            fields.ignore_rest(part, _OF_PART, f"{path}.{kind or 'value'}")
         fields.became(f"{path}.{kind or 'value'}", _UNSEEN if not read else _REPEATED if has_rounds else "steps")
     if said["content"] or said["reasoning_content"] or said["tool_calls"]:
         yield from (said, *results)

@@ -182,6 +182,7 @@ def _add_untyped(content: MessageContent, part: Mapping[str, Any], path: str, fi
         content.calls.append(read_call(call, path, fields))
     elif isinstance(answer := given.get("function_response"), Mapping):
         result = _unwrapped(answer.get("response"))
+        fields.ignore_rest(answer, ("id", "name", "response"), path)
         extra = {"name": answer["name"]} if isinstance(answer.get("name"), str) else {}
         content.results.append(ToolResult(read_result(result, path, fields), str(answer.get("id") or ""), extra))
     elif isinstance(data := given.get("inline_data") or given.get("file_data"), Mapping):
@@ -267,7 +268,9 @@ def _image(address: str, media_type: str = "") -> Json:
 
 def _result(part: Mapping[str, Any], path: str, fields: Fields) -> ToolResult:
     ran = part.get("run")
-    part = {**part, **ran} if isinstance(ran, Mapping) else part  # of Amp
+    if isinstance(ran, Mapping):  # of Amp
+        fields.ignore_rest(ran, (*_CONTENTS, "status"), f"{path}.run")
+        part = {**part, **ran}
     key = next((key for key in _CONTENTS if part.get(key) is not None), "")
     given = part.get(key, "")
     failed = part.get("is_error") or part.get("isError")

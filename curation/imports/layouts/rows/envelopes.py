@@ -7,7 +7,7 @@ from typing import Any
 
 from curation.imports.layouts.account import EMPTY, IGNORED
 from curation.imports.layouts.messages.calls import decoded
-from curation.imports.layouts.messages.frameworks import is_event, plain
+from curation.imports.layouts.messages.frameworks import is_event, plain, unwrapped
 from curation.imports.layouts.messages.notations import CLOSES, OPENS
 from curation.imports.layouts.messages.read import ROLES
 from curation.imports.layouts.rows.columns import HISTORIES, SAID, TASK, decoded_messages, is_message
@@ -27,7 +27,7 @@ _WHOLE = (*CONVERSATIONS, "contents")
 _OF_ROWS = frozenset(("prompt", "completion", "completions", "chosen", "rejected", "preferred_output", "king"))
 # Where services have the message in an answer, and what they say of the call, by the names of messages.
 _INNER = ("body", "message", "output", "outputBodyJson")
-_CHOICES = {"choices": "message", "candidates": "content"}
+_CHOICES = {"choices": "message", "candidates": "content", "generations": "message"}
 _FACTS = {
     "usage": "usage",
     "usageMetadata": "usage",
@@ -219,6 +219,7 @@ def answers_in(value: Any) -> list[Any]:
         value = {"choices": value}
     if not isinstance(value, Mapping):
         return []
+    value = _of_langchain(value)
     for name in _INNER:
         if isinstance(value.get(name), Mapping):
             return answers_in(value[name])
@@ -226,16 +227,23 @@ def answers_in(value: Any) -> list[Any]:
     for name, inner in _CHOICES.items():
         if isinstance(choices := value.get(name), list) and choices and isinstance(choices[0], Mapping):
             message = choices[0].get(inner)
-            return [{**message, **facts}] if isinstance(message, Mapping) else []
-    generations = value.get("generations")
-    while isinstance(generations, list) and generations:
-        generations = generations[0]
-    if isinstance(generations, Mapping) and isinstance(generations.get("message"), Mapping):
-        return [generations["message"]]
+            return [{**unwrapped(message), **facts}] if isinstance(message, Mapping) else []
     for name in ("messages", "output"):
         if isinstance(found := value.get(name), list) and found and all(map(is_message, found)):
             return list(found)
     return [dict(value)] if value.get("role") in ("assistant", "model") else []
+
+
+def _of_langchain(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result of LangChain with the generations of its first prompt, and the facts of `llm_output` beside them;
+    any other value as it is."""
+    given, told = value.get("generations"), value.get("llm_output")
+    if not isinstance(given, list):
+        return value
+    about = told if isinstance(told, Mapping) else {}
+    rest = {f"llm_output.{name}": one for name, one in about.items() if name not in ("token_usage", "model_name")}
+    facts = {"generations": given[0] if given and isinstance(given[0], list) else given, "llm_output": None}
+    return {**value, **facts, **rest, "usage": about.get("token_usage"), "model": about.get("model_name")}
 
 
 def _account_for_answer(applied: AppliedMapping, path: str, value: Any) -> None:
@@ -244,6 +252,7 @@ def _account_for_answer(applied: AppliedMapping, path: str, value: Any) -> None:
         name := next((one for one in _INNER if isinstance(value.get(one), Mapping)), "")
     ):
         path, value = f"{path}.{name}", value[name]
+    value = _of_langchain(value) if isinstance(value, Mapping) else value
     choices = next((name for name in _CHOICES if isinstance(value, Mapping) and isinstance(value.get(name), list)), "")
     if not choices:
         return

@@ -103,11 +103,13 @@ def test_answers_calls_and_tokens_are_read_in_both_notations(events: list[dict[s
 
 
 def test_events_that_are_not_read_are_in_the_account() -> None:
-    account = becomes(documents(packed({"wire.jsonl": lines(NEW)}))["wire.jsonl"])
+    events = [*NEW, event("tool.result", toolCallId="a", result={"output": "", "note": "n"}) | {"seq": 1}]
+    account = becomes(documents(packed({"wire.jsonl": lines(events)}))["wire.jsonl"])
     assert account["turn.prompt"] == "ignored: the context has it"
     assert account["metadata"] == "ignored: the model does not see it"
     assert account["context.undo"] == "ignored: a person took these messages back"
-    assert account["llm.request.maxTokens"] == "ignored"
+    assert account["llm.request.maxTokens"] == account["results.note"] == "ignored"
+    assert account["context.append_loop_event.seq"] == "ignored"
 
 
 def test_an_unknown_event_of_the_context_refuses_the_session() -> None:

@@ -198,6 +198,14 @@ def test_scores_are_rewards(name: str) -> None:
     assert account[next(iter(more))] == ", ".join(f"reward.{one}" for one in rewards)
 
 
+def test_a_result_of_langchain_has_the_tokens_of_its_call() -> None:
+    told = {"token_usage": {"prompt_tokens": 9, "completion_tokens": 2}, "model_name": "gpt", "system_fingerprint": "f"}
+    outputs = {"generations": [[{"text": "Done.", "message": LANGCHAIN}]], "llm_output": told}
+    session, account = read({"inputs": {"messages": [[USER]]}, "outputs": outputs})
+    assert (session.usage, session.agent["model_name"]) == (SessionUsage(9, 2), "gpt")
+    assert account["outputs.llm_output.system_fingerprint"] == account["outputs.generations[].text"] == "ignored"
+
+
 def test_an_item_of_an_evaluation_has_its_sample_and_grades() -> None:
     sample = {"input": [SYSTEM, USER], "output": [DONE], "model": "gpt", "usage": USED}
     session, account = read({"id": "i", "status": "pass", "sample": sample, "results": [{"name": "g", "score": 0.5}]})
@@ -298,10 +306,12 @@ def test_traces_have_the_messages_of_every_service() -> None:
     assert said(session) == [("system", "S"), ("user", "Q"), ("agent", "Done.")]
     assert (session.steps[2]["reasoning_content"], len(session.steps[2]["tool_calls"])) == ("Hm.", 1)
     data = {"type": "generation", "input": [USER], "output": [CALLS], "model": "gpt", "usage": {"input_tokens": 3}}
-    spans = [{"object": "trace", "id": "t"}, {"object": "trace.span", "id": "s", "trace_id": "t", "span_data": data}]
+    span = {"object": "trace.span", "id": "s", "trace_id": "t", "span_data": {**data, "model_config": {"top_p": 1}}}
+    spans = [{"object": "trace", "id": "t", "workflow_name": "W", "group_id": None}, span]
     lines = b"\n".join(json.dumps(one).encode() for one in spans)
     session = _session(documents(packed({"t.jsonl": lines}))["t.jsonl"])
     assert session.steps[1]["tool_calls"][0]["arguments"] == {"path": "."}
+    assert (session.metadata["trace.workflow_name"], session.metadata["model_config.top_p"]) == ("W", 1)
     assert (session.agent["model_name"], session.usage, session.origin.id) == ("gpt", SessionUsage(3), "t")
     contents = {"contents": [{"role": "user", "parts": [{"text": "Q"}]}]}
     session = observation(contents, {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}}]})
