@@ -147,6 +147,7 @@ TABLE = b"messages,resolved\n" + TURNS + b",true\n"
         (as_lines([row(1, solved=True)]), "rows.parquet", 1),
         (json.dumps([row(1, solved=True)], indent=1).encode(), "rows.csv", 1),
         (zipped({"rows.json": as_lines([row(1, solved=True), row(2, solved=True)])}), "rows.zip", 2),
+        (b"\xef\xbb\xbf" + json.dumps(row(1, solved=True), indent=1).encode(), "rows.json", 1),
         (TABLE, "rows.csv", 1),
         (zipped({"rows.csv.gz": gzip.compress(TABLE)}), "rows.zip", 1),
     ],

@@ -10,7 +10,7 @@ import orjson
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import Fault, RowRefused, SourcePosition
-from curation.imports.sources.text_rows import json_faults, read_loosely
+from curation.imports.sources.text_rows import BOM, UTF_16, json_faults, read_loosely
 from curation.web.text.storable import parse_inner
 
 MB = 1024 * 1024
@@ -48,7 +48,7 @@ class Files:
 
     def text(self, name: str, becomes: str) -> str:
         """Return the text, or an empty one if there is no such file. Bytes that are not UTF-8 are replaced."""
-        return clean_text((self.bytes(name, becomes) or b"").decode(errors="replace"))
+        return clean_text((self.bytes(name, becomes) or b"").removeprefix(BOM).decode(errors="replace"))
 
     def json(self, name: str, becomes: str) -> Any:
         """Return the value, or None if there is no such file. Raises `RowRefused` for one that is not JSON."""
@@ -80,6 +80,9 @@ class Files:
 
 def _parsed(content: bytes) -> tuple[Any, Sequence[Fault]]:
     """Return the value in JSON, read loosely where that is needed, and the faults of the text."""
+    content = content.removeprefix(BOM)
+    if content.startswith(UTF_16):
+        raise ValueError("it is UTF-16. Save it as UTF-8")
     try:
         value = parse_inner(content)
         return value, json_faults(content, value)

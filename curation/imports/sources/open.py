@@ -38,7 +38,7 @@ from curation.imports.sources.archive import (
 from curation.imports.sources.array import split_array
 from curation.imports.sources.csv_rows import DELIMITERS, csv_splitter, delimiter_of
 from curation.imports.sources.rows import RowRefused, SourceError, SourceReader
-from curation.imports.sources.text_rows import BOM, TextReader, split_lines
+from curation.imports.sources.text_rows import BOM, UTF_16, TextReader, split_lines
 from curation.web.files import missing_file
 from curation.web.text.storable import has_many_values
 
@@ -311,7 +311,7 @@ def _opened(file: BinaryIO, digest: str, name: str, damage: str) -> OpenedSource
     file.seek(0)
     head = file.read(4096)
     for beginning, kind in LAYOUTS.items():
-        if beginning.match(head):
+        if beginning.match(head.removeprefix(BOM)):
             return OpenedSource(
                 digest, None, one_file(name, file, damage), f"It is {kind}, not rows: import it as trajectories."
             )
@@ -354,7 +354,7 @@ def _one_record(file: BinaryIO, head: bytes) -> bytes:
 
 def _refuse_foreign(head: bytes) -> None:
     """Refuse known foreign formats by name."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if head.startswith(UTF_16):
         raise SourceError("The file is UTF-16. Save it as UTF-8.")
     if head.startswith(b"PK\x03\x04"):
         raise SourceError("The gzip file contains a ZIP archive. Send the archive itself.")

@@ -12,7 +12,7 @@ import orjson
 from curation.imports.sources.rows import BadRow, Fault, SourcePosition, SourceRow, too_long
 from curation.web.text.storable import MOST_VALUES, has_many_values, storable
 
-BOM = b"\xef\xbb\xbf"
+BOM, UTF_16 = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 # `count` remembers the position of every so many rows, so that `window` can start near its first row.
 REMEMBERED_EVERY = 256
 # A message has one of these.
@@ -139,6 +139,8 @@ def _why_not_json(text: bytes, error: orjson.JSONDecodeError) -> str:
     try:
         text.decode()
     except UnicodeDecodeError as wrong:
+        if text.startswith(UTF_16):
+            return "not UTF-8 but UTF-16: save the file as UTF-8"
         return f"not UTF-8: byte 0x{text[wrong.start]:02x} at position {wrong.start}"
     if b"\x00" in text:
         return f"contains a NUL byte at position {text.index(0)}"

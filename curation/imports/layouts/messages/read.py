@@ -316,17 +316,22 @@ class _Reader:
         return next((key for key in ("output", "result", "response") if entry.get(key) is not None), "")
 
     def _reasoning(self, entry: Entry, path: str) -> list[str]:
-        """Return the reasoning of the first of the fields that has any. Providers repeat it in several."""
-        for key in _REASONING:
-            value = entry.get(key)
-            if not value:
-                continue
-            if isinstance(value, str):
-                return [value]
-            if isinstance(value, list) and all(isinstance(part, Mapping) for part in value):
-                return [thought_of(part, f"{path}.{key}") for part in value]
-            raise RowRefused(f"{path}.{key} is neither text nor a list of parts")
-        return []
+        """Return the reasoning of the first of the fields that has any. Providers repeat it in several: one that says
+        something else is in the account."""
+        found: list[str] = []
+        for key in filter(entry.get, _REASONING):
+            value = entry[key]
+            parts = value if isinstance(value, list) else [{"text": value}]
+            is_read = all(isinstance(part, Mapping) for part in parts) and isinstance(value, str | list)
+            if found:
+                texts = [str(part.get("text") or part.get("summary") or "") for part in parts] if is_read else []
+                if "".join(texts) != "".join(found):
+                    self._fields.became(f"{path}.{key}", IGNORED)
+            elif is_read:
+                found = [thought_of(part, f"{path}.{key}") for part in parts]
+            else:
+                raise RowRefused(f"{path}.{key} is neither text nor a list of parts")
+        return found
 
     def _calls(self, entry: Entry, content: MessageContent, path: str) -> list[Json]:
         if _CALLS.isdisjoint(entry):

@@ -220,6 +220,23 @@ def test_thinking_is_apart_from_the_answer(text: str, message: str, reasoning: s
     assert (step["message"], step.get("reasoning_content")) == (message, reasoning)
 
 
+@pytest.mark.parametrize(
+    ("other", "is_told"),
+    [
+        ("It is short.", False),
+        ([{"text": "It is "}, {"text": "short."}], False),
+        ("Another.", True),
+        ({"effort": 1}, True),
+    ],
+)
+def test_reasoning_that_says_something_else_than_the_first_is_told(other: Any, is_told: bool) -> None:
+    fields = Fields({})
+    message = {"role": "assistant", "content": "pwd", "reasoning_content": "It is short.", "reasoning": other}
+    (step,) = read_messages([message], "messages", fields).steps
+    assert step["reasoning_content"] == "It is short."
+    assert ("messages[].reasoning" in {entry["field"] for entry in fields.account().entries()}) == is_told
+
+
 def test_a_result_belongs_to_the_step_that_called() -> None:
     calls = [{**CALL, "id": name} for name in ("a", "b")]
     steps = read(
