@@ -55,17 +55,20 @@ def spans_of(row: Json) -> tuple[list[Span], list[str]]:
     """Return the spans of a document, and why others cannot be read. Log records without their span are spans of events
     alone."""
     row = _without_info(row)
-    rows = [span for _, span in span_rows(row)]
-    rows += [span for key in ("data", "spans") for span in _entries(row, key) if _is_span(span)]
+    rows = list(span_rows(row))
+    rows += [(None, span) for key in ("data", "spans") for span in _entries(row, key) if _is_span(span)]
     if row.get("object") == _OF_AGENTS[1]:
-        rows.append(_of_agents(row))
+        rows.append((None, _of_agents(row)))
     elif _is_span(row) or any(key.startswith("attributes.") for key in row):
-        rows.append(row)
+        rows.append((None, row))
     found: list[Span] = []
     reasons: list[str] = []
-    for one in rows:
+    resources: dict[int, Json] = {}
+    for resource, one in rows:
         try:
-            found.append(span_of(one))
+            if id(resource) not in resources:
+                resources[id(resource)] = _of_resource(resource)
+            found.append(span_of(one, resources[id(resource)]))
         except Unreadable as unreadable:
             reasons.append(str(unreadable))
     logged, others = _logged(row)
@@ -133,8 +136,15 @@ def trace_of(row: Json) -> str:
     return str(trace or row.get("context.trace_id") or "")
 
 
-def span_of(given: object) -> Span:
-    """Return one span of a document. Raises `Unreadable`."""
+def _of_resource(given: object) -> Json:
+    """Return the attributes of a resource under its name, as its spans have them. Raises `Unreadable`."""
+    refuse_deep(given)
+    attributes = nested(_attributes(given.get("attributes"))) if isinstance(given, dict) else {}
+    return {"resource": attributes} if attributes else {}
+
+
+def span_of(given: object, more: Json | None = None) -> Span:
+    """Return one span of a document, with more attributes than its own. Raises `Unreadable`."""
     row = _readable(given)
     attributes = {key.removeprefix("attributes."): value for key, value in row.items() if key.startswith("attributes.")}
     attributes |= _attributes(row.get("attributes"))
@@ -146,7 +156,7 @@ def span_of(given: object) -> Span:
     return Span(
         str(row.get("name", "")),
         trace_of(row),
-        nested(attributes),
+        {**(more or {}), **nested(attributes)},
         events,
         id=_text(row, "spanId", "span_id", "context.span_id") or _text(row.get("context"), "span_id", "spanId"),
         parent=_text(row, "parentSpanId", "parent_span_id", "parent_id"),

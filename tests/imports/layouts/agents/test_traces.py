@@ -30,6 +30,7 @@ def test_a_trace_is_a_session_and_its_other_agents_are_subagents(name: str) -> N
     assert session.usage == SessionUsage(20, 6)
     assert session.origin.id == "a" * 32
     assert session.metadata["server.address"] == "api.example"
+    assert session.metadata["resource.service"] == {"name": "coder"}
     [inner] = session.subagents
     assert (inner.agent["name"], said(inner)[-1]) == ("searcher", ("agent", "Found."))
 
