@@ -13,7 +13,6 @@ import duckdb
 import pytest
 from pytest_django import Settings
 
-from curation.imports.kinds import ImportRun
 from curation.imports.sources.archive import zstd
 from curation.projects.models import Project
 from curation.runs.engine.sync_stage import Interrupted
@@ -155,40 +154,6 @@ TABLE = b"messages,resolved\n" + TURNS + b",true\n"
 def test_the_content_of_a_file_says_how_it_is_read(project: Project, content: bytes, name: str, count: int) -> None:
     run = bring(project, "trajectories", content, name)
     assert (run.state, run.result["trajectories"], bad_rows(run)) == ("succeeded", count, {}), run.error
-
-
-@pytest.mark.parametrize("in_archive", [False, True])
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.json"])
-def test_a_file_that_is_cut_off_after_a_row_says_so(project: Project, in_archive: bool, name: str) -> None:
-    """The end of the run says so too, and not only one of the bad rows."""
-    first, second = (as_lines([row(number, solved=True)]) for number in (1, 2))
-    if name == "a.json":
-        cut, reason = (
-            b"[" + first + b"," + second[:20],
-            "the array ends in the middle of this record; the file is cut off",
-        )
-    else:
-        cut, reason = gzip.compress(first) + gzip.compress(second)[:10], "the gzip file is cut off here"
-    run = bring(project, "trajectories", *((zipped({name: cut}), "a.zip") if in_archive else (cut, name)))
-    assert run.result["trajectories"] == 1
-    assert reason in "".join(bad_rows(run).values())
-    said = ImportRun().conclude(run)
-    assert "The rest of the file is missing: " in said and said.endswith(f"{reason}.")
-
-
-def test_a_file_without_messages_beside_a_session_is_no_bad_row(project: Project) -> None:
-    """Programs write what they know of a session, such as its title, in a file beside it."""
-    about = {"title": "Fix it", "git_remotes": ["a", "b"], "stats": {"turns": 2}}
-    unknown = {"memory": {"content": [[{"text": "Fix it."}, []], [{"text": "Done."}, []]]}}
-    files = {"s/chat.jsonl": as_lines([row(1, solved=True)]), "s/summary.json": json.dumps(about)}
-    run = bring(project, "trajectories", zipped({**files, "s/unknown.json": json.dumps(unknown)}), "all.zip")
-    said = {(entry["field"], entry["becomes"]) for entry in run.result["account"]}
-    assert ("(file) s/summary.json", "ignored: it has no messages") in said
-    assert (run.result["trajectories"], run.result["rows"]) == (1, 2)
-    (reason,) = bad_rows(run).values()
-    assert reason.startswith("s/unknown.json: no layout of training data has the columns memory")
-    alone = bring(project, "trajectories", zipped({"a.json": json.dumps(about), "b.txt": "b"}), "none.zip")
-    assert "no file is read: a.json: ignored: it has no messages; b.txt: ignored: no layout reads it" in alone.error
 
 
 @pytest.mark.parametrize("pack", ["tar", "zip", "folder"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, cast
 
 from curation.imports.layouts.account import NO_RUN, REPLACED, UNNAMED, UNREAD, DocumentReading
 from curation.imports.layouts.agents import (
@@ -302,8 +302,8 @@ class DocumentFolder:
         elif head and chat_logs.is_gemini_head(head[0]):
             lines = self._read_document(files, files.main, chat_logs.GEMINI)
             yield self._document(name, chat_logs.gemini_session(lines))
-        elif log := next((log for log in _LOGS if log.fits(head)), None):
-            yield self._read(name, log.read, self._session_lines(files, files.main, log.name))
+        elif log := next(((layout, read_lines) for layout, fits, read_lines in _LOGS if fits(head)), None):
+            yield self._read(name, log[1], self._session_lines(files, files.main, log[0]))
         elif session_lines.is_session(head):
             lines = self._read_document(files, files.main, "messages")
             yield self._document(name, session_lines.session_of(lines, files.faults))
@@ -523,28 +523,21 @@ class DocumentFolder:
         return self._outcomes[folder]
 
 
-class _Log(NamedTuple):
-    """A log of one session, with an event in each line. `fits` gets its first lines."""
-
-    name: str
-    fits: Callable[[Sequence[Json]], bool]
-    read: Callable[[Sequence[Json]], DocumentReading]
-
-
-_LOGS = (
-    _Log(codex.NAME, lambda head: any(map(codex.is_line, head)), codex.read),
-    _Log(
+# Logs of one session with an event in each line: the name, whether a file with these first lines is one, the reader.
+_LOGS: Sequence[tuple[str, Callable[[Sequence[Json]], bool], Callable[[Sequence[Json]], DocumentReading]]] = (
+    (codex.NAME, lambda head: any(map(codex.is_line, head)), codex.read),
+    (
         chat_logs.GEMINI,
         lambda head: any(map(event_streams.is_of_gemini, head)),
         lambda lines: chat_logs.read_gemini(event_streams.gemini_document(lines)),
     ),
-    _Log(
+    (
         chat_logs.OPENCODE,
         lambda head: any(map(event_streams.is_of_opencode, head[:1])),
         lambda lines: chat_logs.read_opencode(event_streams.opencode_document(lines)),
     ),
-    _Log(pi.NAME, lambda head: any(map(pi.is_head, head[:1])), pi.read),
-    _Log(vscode_chat.NAME, lambda head: any(map(vscode_chat.is_head, head[:1])), vscode_chat.read_lines),
+    (pi.NAME, lambda head: any(map(pi.is_head, head[:1])), pi.read),
+    (vscode_chat.NAME, lambda head: any(map(vscode_chat.is_head, head[:1])), vscode_chat.read_lines),
 )
 
 _READ: Mapping[GroupKind, Callable[[DocumentFolder, Files], Iterator[Document]]] = {

@@ -15,16 +15,15 @@ from curation.imports.sources.rows import RowRefused
 
 NAME = "VS Code chat session"
 _SET, _PUSH, _DELETE = 1, 2, 3
-_UNSEEN = "ignored: the program shows it"
 _REPEATED = "ignored: toolCallRounds has it"
 # Parts of an answer that have a text, though the model did not write it.
 _SHOWN = frozenset(
     ("progressMessage", "progressTask", "progressTaskSerialized", "warning", "confirmation", "command", "codeblockUri")
     + ("elicitation", "elicitation2", "elicitationSerialized", "disabledClaudeHooks", "hook", "planReview")
 )
-_TEXTS = (None, "markdownContent", "markdownVuln", "inlineReference")
-_OF_PART = ("kind", "value", "content", "inlineReference", "name", "toolId", "toolCallId", "toolSpecificData") + (
-    "resultDetails",
+_TEXTS, _CALL = (None, "markdownContent", "markdownVuln", "inlineReference", "thinking"), "toolInvocationSerialized"
+_OF_PART = ("kind", "value", "content", "inlineReference", "name", "toolId", "toolCallId") + (
+    *("toolSpecificData", "resultDetails"),
 )
 _OF_REQUEST = {
     **dict.fromkeys(("message", "response", "result"), "steps"),
@@ -44,14 +43,10 @@ _OF_ROUND = dict.fromkeys(("response", "toolCalls", "thinking", "timestamp"), "s
 
 
 def fits(document: Mapping[str, Any]) -> bool:
-    requests = document.get("requests")
-    if not isinstance(requests, list) or not ({"responderUsername"} <= document.keys() or _is_session(document)):
+    requests, is_named = document.get("requests"), "responderUsername" in document
+    if not isinstance(requests, list) or not (is_named or {"version", "creationDate"} <= document.keys()):
         return False
     return all(isinstance(one, dict) and "message" in one for one in requests)
-
-
-def _is_session(document: Mapping[str, Any]) -> bool:
-    return {"version", "creationDate"} <= document.keys()
 
 
 def is_head(line: Mapping[str, Any]) -> bool:
@@ -120,21 +115,14 @@ def _turn(request: Json, result: Json, path: str, fields: Fields) -> Iterator[Me
     yield {"role": "user", "content": list(filter(None, seen)) or text}, {"timestamp": request.get("timestamp")}
     fields.became_inside(f"{path}.result", result, _OF_RESULT)
     fields.became_inside(f"{path}.result.metadata", metadata, _OF_METADATA)
-    shown = list(
-        _shown(request.get("response") or [], f"{path}.response", fields, has_rounds="toolCallRounds" in metadata)
-    )
     rounds = list(_rounds(metadata, f"{path}.result.metadata", fields))
+    shown = list(_shown(request.get("response") or [], f"{path}.response", fields, has_rounds=bool(rounds)))
     messages = _completed(rounds, shown) if rounds else shown
     model = str(metadata.get("resolvedModel") or request.get("modelId") or "").removeprefix("copilot/")
     facts: list[Json] = [{"timestamp": one.pop("timestamp", None), "model": model} for one in messages]
     if answers := [fact for fact, one in zip(facts, messages, strict=True) if one["role"] == "assistant"]:
         used, elapsed = result.get("usage") or {}, (result.get("timings") or {}).get("totalElapsed")
-        answers[-1]["usage"] = {
-            "prompt_tokens": metadata.get("promptTokens", used.get("promptTokens")),
-            "completion_tokens": metadata.get(
-                "outputTokens", used.get("completionTokens", request.get("completionTokens"))
-            ),
-        }
+        answers[-1]["usage"] = {"completionTokens": request.get("completionTokens"), **used, **metadata}
         if isinstance(elapsed, int | float) and isinstance(began := request.get("timestamp"), int | float):
             answers[-1]["timestamp"] = answers[-1]["timestamp"] or began + elapsed
     yield from zip(messages, facts, strict=True)
@@ -174,28 +162,28 @@ def _completed(rounds: list[Json], shown: list[Json]) -> list[Json]:
 
 def _shown(parts: list[Any], path: str, fields: Fields, *, has_rounds: bool) -> Iterator[Json]:
     """Yield the messages of the parts that the program shows of an answer. Calls end a message, with their results."""
-    said: Json = {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": []}
-    results: list[Json] = []
+    answer: Json = {"role": "assistant", "content": "", "reasoning_content": ""}
+    said, results = {**answer, "tool_calls": []}, list[Json]()
     for index, part in enumerate(parts):
         kind = part.get("kind") if isinstance(part, dict) else None
-        is_call = kind == "toolInvocationSerialized"
-        if said["tool_calls"] and (kind in _TEXTS or kind == "thinking"):
-            yield from (said, *results)
-            said, results = {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": []}, []
-        if kind in _TEXTS:
-            said["content"] += _named(part) if kind == "inlineReference" else _flat(part)
-        elif kind == "thinking":
-            said["reasoning_content"] += _flat(part)
-        elif is_call:
+        place, becomes = f"{path}.{kind or 'value'}", _REPEATED if has_rounds else "steps"
+        if kind == _CALL:
             said["tool_calls"].append(_call(part))
             results += _result(part)
-        elif kind not in _SHOWN and not {"value", "content"}.isdisjoint(part):
+        elif kind in _TEXTS:
+            if said["tool_calls"]:
+                yield from (said, *results)
+                said, results = {**answer, "tool_calls": []}, []
+            name = "reasoning_content" if kind == "thinking" else "content"
+            said[name] += _named(part) if kind == "inlineReference" else _flat(part)
+        elif kind in _SHOWN or {"value", "content"}.isdisjoint(part):
+            becomes = "ignored: the program shows it"
+        else:
             raise RowRefused(f"{path}.{index} is a part of the kind {kind!r}, which is not known"[:300])
-        read = is_call or kind in _TEXTS or kind == "thinking"
-        if read and not has_rounds:
-            fields.ignore_rest(part, _OF_PART, f"{path}.{kind or 'value'}")
-        fields.became(f"{path}.{kind or 'value'}", _UNSEEN if not read else _REPEATED if has_rounds else "steps")
-    if said["content"] or said["reasoning_content"] or said["tool_calls"]:
+        if becomes == "steps":
+            fields.ignore_rest(part, _OF_PART, place)
+        fields.became(place, becomes)
+    if any(said[name] for name in ("content", "reasoning_content", "tool_calls")):
         yield from (said, *results)
 
 

@@ -22,9 +22,9 @@ _CACHE_WRITTEN = ("cache_creation_input_tokens", "cacheWriteInputTokens", "cache
 )
 _TOKENS = {
     "prompt_tokens": ("prompt_tokens", "input_tokens", "inputTokens", "input", "prompt", "promptTokenCount")
-    + ("input_other", "inputOther"),
+    + ("input_other", "inputOther", "promptTokens"),
     "completion_tokens": ("completion_tokens", "output_tokens", "outputTokens", "output", "completion")
-    + ("candidatesTokenCount",),
+    + ("candidatesTokenCount", "completionTokens"),
     "cached_tokens": ("cached_tokens", *_CACHE_READ, "cached_input_tokens", "cachedInputTokens", "cacheReadTokens")
     + ("cached", "cache_read_tokens", "cachedContentTokenCount"),
 }

@@ -166,23 +166,6 @@ def test_steps_of_actions_are_calls_with_their_observations() -> None:
     assert {"field": "problem_statement", "rows": 1, "becomes": "user message"} in account.entries()
 
 
-def test_rows_by_their_names_are_rows_also_of_lists_of_actions() -> None:
-    """InterCode writes its results so."""
-    turns = {"actions": ["ls", "submit"], "observations": ["a.py"], "rewards": [0.5, 1.0]}
-    first = {"task_id": 7, "query": "List.", "turn_history": turns, "summary": {"max_reward": 1.0, "turns_taken": 2}}
-    rows = rows_in({"0": first, "1": {**first, "turn_history": {"actions": ["ls"], "observations": ["b.py"]}}})
-    assert [row["id"] for row in rows] == ["0", "1"]
-    session, account = read_row(rows[0])
-    assert said(session) == [("user", "List."), ("agent", ""), ("agent", "")]
-    assert session.steps[1]["observation"]["results"][0]["content"] == "a.py"
-    assert "observation" not in session.steps[2]
-    assert (session.origin.task, session.verdict.rewards) == ("7", {"max_reward": 1.0})
-    assert {"field": "turn_history[].rewards", "rows": 1, "becomes": "ignored"} in account.entries()
-    chat = {"messages": [{"role": "user", "content": "Hi."}]}
-    assert rows_in({"a": chat, "b": chat}) == [{"id": "a", **chat}, {"id": "b", **chat}]
-    assert rows_in({"messages": chat, "more": {}}) == []
-
-
 def test_events_of_autogen_are_messages() -> None:
     call = {"id": "c", "name": "ls", "arguments": "{}"}
     result = {"call_id": "c", "name": "ls", "content": "a.py", "is_error": False}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from curation.imports.layouts.folder import Document
+from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.rows.read import read_row
 from curation.imports.layouts.session import AgentSession, SessionOutcome, SessionUsage
 from curation.imports.sources.rows import RowRefused
@@ -316,3 +317,20 @@ def test_traces_have_the_messages_of_every_service() -> None:
     contents = {"contents": [{"role": "user", "parts": [{"text": "Q"}]}]}
     session = observation(contents, {"candidates": [{"content": {"role": "model", "parts": [{"text": "Done."}]}}]})
     assert said(session) == [("user", "Q"), ("agent", "Done.")]
+
+
+def test_rows_by_their_names_are_rows_also_of_lists_of_actions() -> None:
+    """InterCode writes its results so."""
+    turns = {"actions": ["ls", "submit"], "observations": ["a.py"], "rewards": [0.5, 1.0]}
+    first = {"task_id": 7, "query": "List.", "turn_history": turns, "summary": {"max_reward": 1.0, "turns_taken": 2}}
+    rows = rows_in({"0": first, "1": {**first, "turn_history": {"actions": ["ls"], "observations": ["b.py"]}}})
+    assert [row["id"] for row in rows] == ["0", "1"]
+    session, account = read_row(rows[0])
+    assert said(session) == [("user", "List."), ("agent", ""), ("agent", "")]
+    assert session.steps[1]["observation"]["results"][0]["content"] == "a.py"
+    assert "observation" not in session.steps[2]
+    assert (session.origin.task, session.verdict.rewards) == ("7", {"max_reward": 1.0})
+    assert {"field": "turn_history[].rewards", "rows": 1, "becomes": "ignored"} in account.entries()
+    chat = {"messages": [{"role": "user", "content": "Hi."}]}
+    assert rows_in({"a": chat, "b": chat}) == [{"id": "a", **chat}, {"id": "b", **chat}]
+    assert rows_in({"messages": chat, "more": {}}) == []
