@@ -4,7 +4,7 @@ An answer is all between two beginnings of steps. Subagents are in events of the
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,11 @@ from curation.imports.sources.rows import RowRefused
 
 NAME, AGENT = "Kimi CLI session", "kimi-cli"
 FILE, MAIN = "wire.jsonl", "agents/main/wire.jsonl"
-_SAID = "context.append_"
+_SAID, _PROMPTS = "context.append_", ("turn.prompt", "turn.steer")
 _UNSEEN = "ignored: the model does not see it"
 # What becomes of events that no method reads; of others it is `_UNSEEN`.
 _OTHERS = {
-    **dict.fromkeys(("turn.prompt", "turn.steer"), "ignored: the context has it"),
+    **dict.fromkeys(_PROMPTS, "ignored: the context has it"),
     **dict.fromkeys(("usage.record", "TurnEnd"), "ignored: the steps have it"),
     "context.apply_compaction": "ignored: the messages before it are kept",
 }
@@ -45,7 +45,7 @@ def session_of(name: str) -> str:
     return folder.rstrip("/").rpartition("/")[2] if folder != name else ""
 
 
-def read(lines: Iterable[Json], files: Mapping[str, Iterable[Json]], identifier: str) -> DocumentReading:
+def read(lines: Sequence[Json], files: Mapping[str, Sequence[Json]], identifier: str) -> DocumentReading:
     """Return the session of a file. `files` have the lines of its subagents by their ids. Raises `RowRefused`."""
     log = _Log(Fields({}))
     log.add_lines(lines)
@@ -72,7 +72,8 @@ class _Log:
     model: str = ""
     exception: str = ""
 
-    def add_lines(self, lines: Iterable[Json]) -> None:
+    def add_lines(self, lines: Sequence[Json]) -> None:
+        has_context = any(line.get("type") == f"{_SAID}message" for line in lines)
         for line in lines:
             kind, event, time = str(line.get("type")), line, line.get("time")
             if event_of := next((name for name in ("event", "message") if isinstance(line.get(name), dict)), ""):
@@ -81,6 +82,8 @@ class _Log:
                 kind, event, time = str(line["message"]["type"]), line["message"]["payload"], line.get("timestamp")
             elif kind == f"{_SAID}loop_event":
                 kind, event = str(line["event"]["type"]), line["event"]
+            elif kind in _PROMPTS and not has_context:
+                kind, event = "TurnBegin", {"user_input": line.get("input")}
             if kind not in _EVENTS and str(line.get("type")).startswith(_SAID):
                 raise RowRefused(f"an event of the context has the type {kind!r}, which is not known"[:300])
             self.add(kind, event, time)
@@ -156,7 +159,9 @@ class _Log:
         self.open(time)[0]["tool_calls"].append({"id": identifier, "function": {**function}})
 
     def continue_call(self, event: Json, time: Any) -> None:
-        function = self.open(time)[0]["tool_calls"][-1]["function"]
+        if not (calls := self.open(time)[0]["tool_calls"]):
+            raise RowRefused("a part of a call is before the call")
+        function = calls[-1]["function"]
         function["arguments"] = (function.get("arguments") or "") + (event.get("arguments_part") or "")
 
     def answer_call(self, event: Json, time: Any) -> None:

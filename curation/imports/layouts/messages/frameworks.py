@@ -24,7 +24,7 @@ def is_event(entry: object) -> bool:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("type"), str):
         return False
     if "step_index" in entry:
-        return entry.get("source") in _SOURCES and not _OF_STEPS.isdisjoint(entry)
+        return str(entry.get("source")) in _SOURCES and not _OF_STEPS.isdisjoint(entry)
     return (
         "content" in entry
         and entry["type"] in KINDS

@@ -112,6 +112,12 @@ def test_events_that_are_not_read_are_in_the_account() -> None:
     assert account["context.append_loop_event.seq"] == "ignored"
 
 
+def test_prompts_that_are_not_in_the_context_are_read() -> None:
+    left_out = ("context.append_message", "context.undo")
+    found = session({"wire.jsonl": lines([one for one in NEW if one["type"] not in left_out])}, "wire.jsonl")
+    assert [text for source, text in said(found) if source == "user"] == ["Fix it."]
+
+
 def test_an_unknown_event_of_the_context_refuses_the_session() -> None:
     document = documents(packed({"wire.jsonl": lines([*NEW, event("tool.vision", text="Seen.")])}))["wire.jsonl"]
     assert "'tool.vision', which is not known" in document.refused
