@@ -1,7 +1,7 @@
 """Files of one folder, of an archive or a disk, that are read together."""
 
 import posixpath
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
@@ -9,8 +9,8 @@ import orjson
 
 from curation.imports.layouts.clean import clean, clean_text
 from curation.imports.layouts.session import Json
-from curation.imports.sources.rows import Fault, RowRefused, SourcePosition
-from curation.imports.sources.text_rows import BOM, UTF_16, json_faults, read_loosely
+from curation.imports.sources.rows import BadRow, Fault, RowRefused, SourcePosition, SourceRow
+from curation.imports.sources.text_rows import BOM, UTF_16, RawRow, decode, json_faults, read_loosely
 from curation.web.text.storable import parse_inner
 
 MB = 1024 * 1024
@@ -96,3 +96,28 @@ def _parsed(content: bytes) -> tuple[Any, Sequence[Fault]]:
 def beside(name: str, path: str) -> str:
     """Return the name of a file by its path relative to the folder of another."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+
+
+def decoded_rows(raws: Iterable[RawRow]) -> Iterator[SourceRow | BadRow]:
+    return (decode(raw) for raw in raws if raw.text or raw.refusal)
+
+
+def values_of(raws: Iterable[RawRow], name: str = "", files: Files | None = None) -> list[Json]:
+    """Return the values of lines, and tell `files` of the other lines and of the faults of the lines' JSON."""
+    found = list(decoded_rows(raws))
+    if files is not None:
+        files.unreadable.extend(f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow))
+        files.faults.extend(fault for row in found if isinstance(row, SourceRow) for fault in row.faults)
+    return [row.value for row in found if isinstance(row, SourceRow)]
+
+
+def all_values(raws: Iterable[RawRow], name: str, files: Files) -> list[Json]:
+    """Return the values of a file that is one document. Raises `RowRefused` for one that is too long."""
+    kept: list[RawRow] = []
+    size = 0
+    for raw in raws:
+        size += len(raw.text)
+        if size > files.longest:
+            raise RowRefused(f"{files.root}{name} is one document of more than {files.longest // MB} MB")
+        kept.append(raw)
+    return values_of(kept, name, files)

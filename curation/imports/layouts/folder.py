@@ -34,19 +34,15 @@ from curation.imports.layouts.assistants import (
     chatgpt,
     claude_code,
     cline,
-    codex,
-    event_streams,
     goose,
     kimi,
-    pi,
     session_lines,
-    vscode_chat,
 )
 from curation.imports.layouts.clean import clean
-from curation.imports.layouts.files import MB, Files, beside
+from curation.imports.layouts.files import MB, Files, all_values, beside, decoded_rows, values_of
 from curation.imports.layouts.groups import LINES, FileGroup, GroupKind, folders_above, group_files, number_of
 from curation.imports.layouts.images import Beside
-from curation.imports.layouts.recognise import ODD_VALUE, odd_reason, read, recognise
+from curation.imports.layouts.recognise import LOGS, ODD_VALUE, odd_reason, read, recognise
 from curation.imports.layouts.rows.envelopes import rows_in
 from curation.imports.layouts.session import AgentSession, Json, SessionOrigin, SessionOutcome
 from curation.imports.sources.array import split_array
@@ -280,7 +276,7 @@ class DocumentFolder:
         """Read a file of lines: a log or the events of one session, or a document or row in each."""
         name = files.root + files.main
         with self.open(name) as file:
-            head = _values(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
+            head = values_of(islice(split_lines(file, START, self.longest), agent_logs.HEAD))
         if any(map(claude_code.is_line, head)):
             inner = sorted(part for part in files.names if part != files.main and part.endswith(LINES))
             beside = self._files_of_subagents()
@@ -302,7 +298,7 @@ class DocumentFolder:
         elif head and chat_logs.is_gemini_head(head[0]):
             lines = self._read_document(files, files.main, chat_logs.GEMINI)
             yield self._document(name, chat_logs.gemini_session(lines))
-        elif log := next(((layout, read_lines) for layout, fits, read_lines in _LOGS if fits(head)), None):
+        elif log := next(((layout, read_lines) for layout, fits, read_lines in LOGS if fits(head)), None):
             yield self._read(name, log[1], self._session_lines(files, files.main, log[0]))
         elif session_lines.is_session(head):
             lines = self._read_document(files, files.main, "messages")
@@ -326,7 +322,7 @@ class DocumentFolder:
             for name in filter(claude_code.is_of_subagent, self.names):
                 try:
                     with self.open(name) as file:
-                        first = next(iter(_values(islice(split_lines(file, START, self.longest), 1))), {})
+                        first = next(iter(values_of(islice(split_lines(file, START, self.longest), 1))), {})
                 except RowRefused:  # of a damaged file, which is refused where it is read
                     continue
                 session = f"{next(folders_above(name))}{first.get('sessionId')}.jsonl"
@@ -362,25 +358,25 @@ class DocumentFolder:
         """Return the objects in the lines of a file that is one document. Raises `RowRefused`."""
         files.became[name] = becomes
         with self.open(files.root + name) as file:
-            return _all_values(split_lines(file, START, self.longest), name, files)
+            return all_values(split_lines(file, START, self.longest), name, files)
 
     def _traces(self, file: BinaryIO, files: Files) -> Iterator[Document]:
         """Read a file of spans: all together, or of a long file those of each trace, by where they are."""
         name = files.root + files.main
         if file.seek(0, os.SEEK_END) <= self.longest:
             lines = split_lines(file, START, self.longest)
-            yield self._read(name, traces.read_rows, _values(lines, files.main, files))
+            yield self._read(name, traces.read_rows, values_of(lines, files.main, files))
             return
         places: dict[str, list[SourcePosition]] = {}
         before = START
         for raw in split_lines(file, START, self.longest):
-            for row in _values([raw], files.main, files):
+            for row in values_of([raw], files.main, files):
                 places.setdefault(traces.trace_of(row), []).append(before)
             before = raw.after
         for trace, of_trace in places.items():
             raws = (next(split_lines(file, place, self.longest)) for place in of_trace)
             try:
-                rows = _all_values(raws, f"the trace {trace}", replace(files, root="", longest=_TRACE * self.longest))
+                rows = all_values(raws, f"the trace {trace}", replace(files, root="", longest=_TRACE * self.longest))
             except RowRefused as refused:
                 yield Document(name, refused=str(refused))
             else:
@@ -396,10 +392,10 @@ class DocumentFolder:
                 return
             file.seek(0)
             if file.read(512).removeprefix(BOM).lstrip().startswith(b"["):
-                first = _values(islice(split_array(file, START, self.longest), 1))
+                first = values_of(islice(split_array(file, START, self.longest), 1))
                 if first and _is_span(first[0]) and file.seek(0, os.SEEK_END) <= self.longest:
                     files.became[files.main] = traces.NAME
-                    spans = _values(split_array(file, START, self.longest), files.main, files)
+                    spans = values_of(split_array(file, START, self.longest), files.main, files)
                     yield self._read(name, traces.read_rows, spans)
                     return
                 if not first or not any(fits(first[0]) for fits in _LISTED.values()):
@@ -447,7 +443,7 @@ class DocumentFolder:
     def _rows(self, files: Files, split: Callable[..., Iterable[RawRow]]) -> Iterator[Document]:
         files.became[files.main] = "rows"
         with self.open(files.root + files.main) as file:
-            yield from self.rows(files.root + files.main, _decoded(split(file, files.after, self.longest)))
+            yield from self.rows(files.root + files.main, decoded_rows(split(file, files.after, self.longest)))
 
     def rows(self, name: str, found: Iterable[SourceRow | BadRow]) -> Iterator[Document]:
         """Yield the documents in the rows of a file, or the rows themselves."""
@@ -523,23 +519,6 @@ class DocumentFolder:
         return self._outcomes[folder]
 
 
-# Logs of one session with an event in each line: the name, whether a file with these first lines is one, the reader.
-_LOGS: Sequence[tuple[str, Callable[[Sequence[Json]], bool], Callable[[Sequence[Json]], DocumentReading]]] = (
-    (codex.NAME, lambda head: any(map(codex.is_line, head)), codex.read),
-    (
-        chat_logs.GEMINI,
-        lambda head: any(map(event_streams.is_of_gemini, head)),
-        lambda lines: chat_logs.read_gemini(event_streams.gemini_document(lines)),
-    ),
-    (
-        chat_logs.OPENCODE,
-        lambda head: any(map(event_streams.is_of_opencode, head[:1])),
-        lambda lines: chat_logs.read_opencode(event_streams.opencode_document(lines)),
-    ),
-    (pi.NAME, lambda head: any(map(pi.is_head, head[:1])), pi.read),
-    (vscode_chat.NAME, lambda head: any(map(vscode_chat.is_head, head[:1])), vscode_chat.read_lines),
-)
-
 _READ: Mapping[GroupKind, Callable[[DocumentFolder, Files], Iterator[Document]]] = {
     GroupKind.TRIAL: DocumentFolder._trial,
     GroupKind.JOB: DocumentFolder._job,
@@ -581,32 +560,7 @@ def _report(files: Files, name: str) -> object:
     if not name.endswith(LINES):
         return files.json(name, "document")
     with files.open(files.root + name) as file:
-        return _all_values(split_lines(file, START, files.longest), name, files)
-
-
-def _decoded(raws: Iterable[RawRow]) -> Iterator[SourceRow | BadRow]:
-    return (decode(raw) for raw in raws if raw.text or raw.refusal)
-
-
-def _values(raws: Iterable[RawRow], name: str = "", files: Files | None = None) -> list[Json]:
-    """Return the values of lines, and tell `files` of the other lines and of the faults of the lines' JSON."""
-    found = list(_decoded(raws))
-    if files is not None:
-        files.unreadable.extend(f"{name}:{row.offset + 1}: {row.reason}" for row in found if isinstance(row, BadRow))
-        files.faults.extend(fault for row in found if isinstance(row, SourceRow) for fault in row.faults)
-    return [row.value for row in found if isinstance(row, SourceRow)]
-
-
-def _all_values(raws: Iterable[RawRow], name: str, files: Files) -> list[Json]:
-    """Return the values of a file that is one document. Raises `RowRefused` for one that is too long."""
-    kept: list[RawRow] = []
-    size = 0
-    for raw in raws:
-        size += len(raw.text)
-        if size > files.longest:
-            raise RowRefused(f"{files.root}{name} is one document of more than {files.longest // MB} MB")
-        kept.append(raw)
-    return _values(kept, name, files)
+        return all_values(split_lines(file, START, files.longest), name, files)
 
 
 def _with_faults(document: Document, files: Files) -> Document:

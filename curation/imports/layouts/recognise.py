@@ -1,7 +1,7 @@
 """Which layout a document or row has, by its structure."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from curation.imports.layouts.agents import (
     swe_agent,
     traces,
 )
-from curation.imports.layouts.assistants import chat_logs, chatgpt, goose, vscode_chat
+from curation.imports.layouts.assistants import chat_logs, chatgpt, codex, event_streams, goose, pi, vscode_chat
 from curation.imports.layouts.clean import clean
+from curation.imports.layouts.session import Json
 from curation.imports.sources.rows import RowRefused
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,24 @@ LAYOUTS = (
     Layout(inspect_log.NAME, inspect_log.fits, inspect_log.read, has_parts=True),
     Layout(mlflow.NAME, mlflow.fits, mlflow.read),
     Layout(traces.NAME, traces.fits, traces.read, has_parts=True),
+)
+
+
+# Logs of one session with an event in each line: the name, whether a file with these first lines is one, the reader.
+LOGS: Sequence[tuple[str, Callable[[Sequence[Json]], bool], Callable[[Sequence[Json]], DocumentReading]]] = (
+    (codex.NAME, lambda head: any(map(codex.is_line, head)), codex.read),
+    (
+        chat_logs.GEMINI,
+        lambda head: any(map(event_streams.is_of_gemini, head)),
+        lambda lines: chat_logs.read_gemini(event_streams.gemini_document(lines)),
+    ),
+    (
+        chat_logs.OPENCODE,
+        lambda head: any(map(event_streams.is_of_opencode, head[:1])),
+        lambda lines: chat_logs.read_opencode(event_streams.opencode_document(lines)),
+    ),
+    (pi.NAME, lambda head: any(map(pi.is_head, head[:1])), pi.read),
+    (vscode_chat.NAME, lambda head: any(map(vscode_chat.is_head, head[:1])), vscode_chat.read_lines),
 )
 
 
