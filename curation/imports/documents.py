@@ -49,6 +49,7 @@ class DocumentReader:
         self.format = files.format
         self._files, self._is_row, self._is_inside = files, is_row, is_inside
         self._rows = None if files.is_archive else rows
+        self._is_alone = len(files.names) == 1 and not files.left_out and not files.names[0].endswith(_OPENED)
         self._folder = DocumentFolder(files.names, files.open, settings.MAX_LINE_BYTES, is_row)
         for name in files.left_out:
             self._folder.note(name, SPECIAL)
@@ -75,7 +76,7 @@ class DocumentReader:
 
     def rows(self, start: SourcePosition) -> Iterator[SourceRow | BadRow]:
         """Yield the documents. What became of files is told with the next document, or with the last one."""
-        if len(self._files.names) == 1 and not self._files.left_out:
+        if self._is_alone:
             yield from self._rows_from(start)
             return
         last: SourceRow | BadRow | None = None
@@ -101,7 +102,7 @@ class DocumentReader:
                     yield BadRow(offset, f"{document.name}: {document.refused}", after, is_cut=document.is_cut)
                 else:
                     value = document.row.value if document.row else {}
-                    place = f"{document.name}: " if document.refused or len(self._files.names) > 1 else ""
+                    place = f"{document.name}: " if document.refused or not self._is_alone else ""
                     faults = document.row.faults if document.row else ()
                     yield DocumentRow(offset, value, after, document.name, document, place, faults=faults)
                 offset += 1

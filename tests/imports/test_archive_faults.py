@@ -86,16 +86,19 @@ def test_a_file_that_is_cut_off_after_a_row_says_so(project: Project, in_archive
     assert "The rest of the file is missing: " in said and said.endswith(f"{reason}.")
 
 
-def test_a_file_without_messages_beside_a_session_is_no_bad_row(project: Project) -> None:
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_a_file_without_messages_beside_a_session_is_no_bad_row(project: Project, is_inside: bool) -> None:
     """Programs write what they know of a session, such as its title, in a file beside it."""
     about = {"title": "Fix it", "git_remotes": ["a", "b"], "stats": {"turns": 2}}
     unknown = {"memory": {"content": [[{"text": "Fix it."}, []], [{"text": "Done."}, []]]}}
-    files = {"s/chat.jsonl": as_lines([row(1, solved=True)]), "s/summary.json": json.dumps(about)}
-    run = bring(project, "trajectories", zipped({**files, "s/unknown.json": json.dumps(unknown)}), "all.zip")
+    chat = as_lines([row(1, solved=True)])
+    inner = zipped({"s/chat.jsonl": chat, "s/summary.json": json.dumps(about), "s/unknown.json": json.dumps(unknown)})
+    run = bring(project, "trajectories", zipped({"inner.zip": inner}) if is_inside else inner, "all.zip")
+    before = "inner.zip/" if is_inside else ""
     said = {(entry["field"], entry["becomes"]) for entry in run.result["account"]}
-    assert ("(file) s/summary.json", "ignored: it has no messages") in said
+    assert (f"(file) {before}s/summary.json", "ignored: it has no messages") in said
     assert (run.result["trajectories"], run.result["rows"]) == (1, 2)
     (reason,) = bad_rows(run).values()
-    assert reason.startswith("s/unknown.json: no layout of training data has the columns memory")
+    assert reason.startswith(f"{before}s/unknown.json: no layout of training data has the columns memory")
     alone = bring(project, "trajectories", zipped({"a.json": json.dumps(about), "b.txt": "b"}), "none.zip")
     assert "no file is read: a.json: ignored: it has no messages; b.txt: ignored: no layout reads it" in alone.error

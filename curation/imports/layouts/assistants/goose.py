@@ -77,7 +77,10 @@ def sessions_in(path: Path, longest: int) -> Iterator[Json]:
 def _sessions(database: sqlite3.Connection, longest: int) -> Iterator[Json]:
     tables = {row["name"]: row["sql"] or "" for row in database.execute("SELECT name, sql FROM sqlite_master")}
     if not all(tables.get(name, "").lstrip().upper().startswith("CREATE TABLE") for name in _TABLES):
-        raise RowRefused("the database has no tables sessions and messages: only those of Goose are read")
+        raise RowRefused(
+            "the database has no tables sessions and messages: only those of Goose are read. Export the sessions of "
+            "another program, such as with `opencode export`"
+        )
     rows = database.execute("SELECT * FROM messages ORDER BY session_id, id")
     for identifier, of_session in groupby(rows, key=lambda row: row["session_id"]):
         about = database.execute("SELECT * FROM sessions WHERE id = ?", [identifier]).fetchone()

@@ -51,7 +51,7 @@ OLD = [
     wire("ContentPart", **part("text", "Done.")),
     wire("TurnEnd"),
 ]
-NEW = [
+NEW: list[dict[str, Any]] = [
     META,
     {"type": "config.update", "systemPrompt": "You are Kimi.", "modelAlias": "kimi/k2"},
     {"type": "llm.tools_snapshot", "tools": [{"name": "Read", "parameters": {"type": "object"}}]},

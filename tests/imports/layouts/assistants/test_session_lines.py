@@ -69,7 +69,7 @@ STREAM = [
     {"type": "message", "role": "assistant", "text": "Done.", "id": "m2"},
     {"type": "completion", "finalText": "Done."},
 ]
-ANTIGRAVITY = [
+_STEPS: list[dict[str, Any]] = [
     {"source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "Fix it."},
     {"source": "SYSTEM", "type": "CONVERSATION_HISTORY"},
     {
@@ -79,7 +79,7 @@ ANTIGRAVITY = [
     {"source": "MODEL", "type": "LIST_DIRECTORY", "content": "a.py", "truncated_fields": ["content"]},
     {"source": "MODEL", "type": "PLANNER_RESPONSE", "content": "Done."},
 ]
-ANTIGRAVITY = [{"step_index": at, "status": "DONE", **one} for at, one in enumerate(ANTIGRAVITY)]
+ANTIGRAVITY = [{"step_index": at, "status": "DONE", **one} for at, one in enumerate(_STEPS)]
 
 
 @pytest.mark.parametrize(
