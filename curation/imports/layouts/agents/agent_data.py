@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.calls import read_tools
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.rows.surroundings import read_surroundings
@@ -65,9 +65,7 @@ def _message(one: Json, path: str, fields: Fields, *, answers: bool) -> Json:
     kind, source = str(one["class_"]), one.get("source", "environment")
     if kind not in _READ or source not in ("user", "agent", "environment"):
         raise RowRefused(f"{path} has the class {kind!r} and the source {source!r}, which are not known together"[:300])
-    for name, value in one.items():
-        if name not in _READ[kind] and name != "class_" and value is not None:
-            fields.became(f"{path}.{name}", IGNORED)
+    fields.ignore_rest(one, (*_READ[kind], "class_"), path)
     said = one.get("description") or ""
     if kind == "message_action":
         return {"role": "assistant", "content": one.get("content") or "", "reasoning_content": said}

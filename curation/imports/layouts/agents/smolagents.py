@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curation.imports.layouts.account import IGNORED, DocumentReading, Fields
+from curation.imports.layouts.account import DocumentReading, Fields
 from curation.imports.layouts.messages.documents import one_session
 from curation.imports.layouts.messages.read import read_messages
 from curation.imports.layouts.session import Json, VerifierResult, agent_of
@@ -37,9 +37,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
     fields = Fields(document)
     steps: list[Json] = fields.take("steps", "steps")
     for index, step in enumerate(steps):
-        for name in step:
-            if step[name] is not None:
-                fields.became(f"steps.{index}.{name}", _BECOMES.get(name, IGNORED))
+        fields.became_inside(f"steps.{index}", step, _BECOMES)
     given = [message for step in steps for message in _messages(step)]
     if given and given[0]["role"] == "assistant":  # the task is only in what the model saw
         given = [*(steps[0].get("model_input_messages") or []), *given]

@@ -157,9 +157,7 @@ class _Log:
             return "exception"
         if kind != "item.completed" or not isinstance(item, dict):
             return _NO_TURN
-        for name in item.keys() - _OF_ITEM - set(*_EXECUTED.get(_kind_of(item), ((),))[:1]):
-            if item[name] is not None:
-                self.fields.became(f"{kind}.item.{name}", "ignored")
+        self.fields.ignore_rest(item, _OF_ITEM.union(*_EXECUTED.get(_kind_of(item), ((),))[:1]), f"{kind}.item")
         items = list(_item_of(item))
         for each in items:
             self._add_item(each, line.get("timestamp"))
