@@ -114,6 +114,18 @@ class Steps:
             self._callers[identifier] = step
             self._waiting[identifier] = None
             step.setdefault("tool_calls", []).append(call)
+        if len(self.steps) > 1 and self.steps[-1] is step and self.steps[-2]["source"] == "system":
+            self._take_results(step, self.steps[-2])
+
+    def _take_results(self, step: Step, before: Step) -> None:
+        """Take the results of calls that a log has before these, if the step before has nothing else."""
+        results = (before.get("observation") or {"results": []})["results"]
+        answered = [result.get("source_call_id") for result in results]
+        if answered and not before["message"] and {*answered} <= {call["tool_call_id"] for call in step["tool_calls"]}:
+            step |= {"step_id": before["step_id"], "observation": {"results": results}}
+            del self.steps[-2]
+            for identifier in answered:
+                self._waiting.pop(str(identifier), None)
 
     def add_result(self, result: ToolResult) -> None:
         """Add what a tool returned to the step that called it. Without such a step, it belongs to the agent's last one

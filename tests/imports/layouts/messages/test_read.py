@@ -256,6 +256,18 @@ def test_a_result_belongs_to_the_step_that_called() -> None:
     assert steps[3]["observation"]["results"] == [{"source_call_id": "elsewhere", "content": "lost"}]
 
 
+def test_results_before_their_calls_are_of_the_step_that_calls() -> None:
+    """Logs of calls that run at the same time may have them so."""
+    calls = [{**CALL, "id": name} for name in ("a", "b")]
+    results = [{"role": "tool", "tool_call_id": name, "content": name} for name in ("b", "a")]
+    found = read(ASKED, *results, {"role": "assistant", "tool_calls": calls, "train": 1}, ASKED)
+    assert [(step["step_id"], step["source"]) for step in found.steps] == [(1, "user"), (2, "agent"), (3, "user")]
+    observed = [(one["source_call_id"], one["content"]) for one in found.steps[1]["observation"]["results"]]
+    assert (observed, found.learned, found.positions) == ([("b", "b"), ("a", "a")], {1: True}, [0, 1, 1, 1, 2])
+    steps = read(ASKED, results[0], ASKED, {"role": "assistant", "tool_calls": calls}).steps
+    assert [step["source"] for step in steps] == ["user", "system", "user", "agent"]
+
+
 def test_the_result_of_a_command_without_a_call_is_of_the_step_before() -> None:
     steps = read(ASKED, {"role": "assistant", "content": "ls"}, {"role": "tool", "content": "a.py"}).steps
     assert [step.get("observation") for step in steps] == [None, {"results": [{"content": "a.py"}]}]
