@@ -36,7 +36,8 @@ def is_line(line: Mapping[str, Any]) -> bool:
     kind, message = line.get("type"), line.get("message")
     if kind == "metadata":
         return "protocol_version" in line
-    return str(kind).startswith(_SAID) or (isinstance(message, dict) and {"type", "payload"} <= message.keys())
+    is_event = isinstance(message, dict) and "payload" in message and str(message.get("type")) in _EVENTS
+    return is_event or str(kind).startswith(_SAID)
 
 
 def session_of(name: str) -> str:

@@ -111,7 +111,7 @@ def test_lines_of_a_side_chain_are_a_subagent_of_the_call_with_their_prompt() ->
 
 
 def test_files_of_subagents_beside_the_session_that_they_name_are_its_subagents() -> None:
-    """Versions before 2.1 keep them there."""
+    """Older versions keep them there."""
     call = {"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "Find it."}}
     answer = [{"type": "tool_result", "tool_use_id": "t", "content": "Seen."}]
     files = {
