@@ -107,7 +107,7 @@ def read(document: Mapping[str, Any]) -> DocumentReading:
 
 def _turn(request: Json, result: Json, path: str, fields: Fields) -> Iterator[MessageAndFacts]:
     """Yield the messages of a request: of the person, and of the model with the results of its calls."""
-    asked, metadata = request["message"], result.get("metadata") or {}
+    asked, metadata = request["message"] or "", result.get("metadata") or {}
     seen = [_part(part) for part in metadata.get("renderedUserMessage") or ()]
     text = asked if isinstance(asked, str) else asked.get("text")
     if isinstance(asked, dict):
@@ -180,7 +180,7 @@ def _shown(parts: list[Any], path: str, fields: Fields, *, has_rounds: bool) -> 
             becomes = "ignored: the program shows it"
         else:
             raise RowRefused(f"{path}.{index} is a part of the kind {kind!r}, which is not known"[:300])
-        if becomes == "steps":
+        if becomes == "steps" and isinstance(part, dict):
             fields.ignore_rest(part, _OF_PART, place)
         fields.became(place, becomes)
     if any(said[name] for name in ("content", "reasoning_content", "tool_calls")):
