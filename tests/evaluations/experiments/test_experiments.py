@@ -46,7 +46,7 @@ def test_a_card_is_ticked_off_by_rest_and_on_the_page(client: Client, server: Mo
     shown = page(client, project, "experiment-list")
     for said in ("+60.0 pp", "not reached", "reached, may be chance", "not known", "lora r=8"):
         assert said in shown
-    evaluation.screened.filter(by__name="good").first().delete()
+    evaluation.screened.filter(by__name="good")[0].delete()
     over = "Over 4 rows; 1 answer without a counterpart in the other model."
     assert client.get(path).json()["notes"] == [over] and over in page(client, project, "experiment-list")
     Export.objects.all().delete()
