@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
+from django.db.models import Q
 from django.urls import reverse
 
 from curation.duels.answers.leaks import NONE, reader_note, settle_reader
@@ -11,7 +12,7 @@ from curation.duels.answers.stage import AnswerStage
 from curation.duels.estimate import answer_estimate, judge_estimate, reader_estimate
 from curation.duels.filters import AskedFilter, check_filter, check_samples, duels_in
 from curation.duels.imports.trajectories import SOURCE, PromptParams, PromptStage, prompt_figures
-from curation.duels.judge.pairing import Entrants
+from curation.duels.judge.pairing import Entrants, entrants_named
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.models import Answer, Side, Verdict
 from curation.duels.params import (
@@ -194,8 +195,7 @@ class JudgeRun(ScoredRun[JudgeParams]):
     params = JudgeParams
 
     def stages(self, params: JudgeParams) -> Sequence[Stage]:
-        entrants = Entrants(king_model=params.king_model or "", challenger_model=params.challenger_model or "")
-        return _judged(params, lambda run: entrants)
+        return _judged(params, lambda run: entrants_named(params))
 
     def needed(self, project: Project, given: Mapping[str, Any]) -> Collection[str]:
         return judges_needed(project.settings)
@@ -234,10 +234,8 @@ class DuelRun(ScoredRun[DuelParams]):
         challenger = AnswerStage(Side.CHALLENGER, ChallengerParams(model=name, leak_reader=reader, **given))
 
         def entrants(run: Run) -> Entrants:
-            return Entrants(
-                king_fingerprint=king.read(run).fingerprint(Side.KING) if params.mode != 1 else "",
-                challenger_fingerprint=challenger.read(run).fingerprint(Side.CHALLENGER),
-            )
+            stages = {Side.KING: king, Side.CHALLENGER: challenger}
+            return lambda side: Q(fingerprint=stages[side].read(run).fingerprint(side))
 
         answers = [king, challenger] if params.mode != 1 else [challenger]
         return [*answers, *_judged(params, entrants)]

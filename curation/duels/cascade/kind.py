@@ -10,7 +10,7 @@ from django.db.models import Count, QuerySet, Sum
 from curation.duels.cascade.first_judge import CHUNK, CascadeParams, chunks, drawn_duels, sure_of
 from curation.duels.estimate import judge_estimate
 from curation.duels.filters import AskedFilter, check_filter
-from curation.duels.judge.pairing import Entrants
+from curation.duels.judge.pairing import entrants_named
 from curation.duels.judge.stage import JudgeStage
 from curation.duels.kinds import settle_panel
 from curation.duels.models import Verdict
@@ -33,8 +33,7 @@ SURE = "the first judge is sure"
 
 class CascadeStage(JudgeStage):
     def __init__(self, params: CascadeParams) -> None:
-        entrants = Entrants(king_model=params.king_model or "", challenger_model=params.challenger_model or "")
-        super().__init__(params, lambda run: entrants)
+        super().__init__(params, lambda run: entrants_named(params))
         self._cascade = params
 
 

@@ -1,36 +1,35 @@
 """Pair each challenger's answer with the king's to the same prompt and sample, or with the reference."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from curation.duels.models import Answer, Duel, Opponent, Prompt, Side
+from curation.duels.params import JudgeParams
 from curation.projects.models import Project
 
 CHUNK = 1000
 SampleKey = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Entrants:
-    """Select answers by fingerprint or model, or the newest of any."""
+# The condition for the answers of a side that are paired, of which the newest one to each prompt and sample counts.
+Entrants = Callable[[Side], Q]
 
-    king_fingerprint: str = ""
-    challenger_fingerprint: str = ""
-    king_model: str = ""
-    challenger_model: str = ""
+
+def entrants_named(params: JudgeParams) -> Entrants:
+    """Select the answers of the models that the parameters name, or those of any model."""
+    names = {Side.KING: params.king_model, Side.CHALLENGER: params.challenger_model}
+    return lambda side: Q(model=names[side]) if names[side] else Q()
 
 
 def pair(*, project: Project, prompts: QuerySet[Prompt], entrants: Entrants, mode: int) -> Iterator[int]:
     """Yield the id of each duel of the prompts' answers, prompt by prompt. Create missing ones."""
+    challenging, defending = entrants(Side.CHALLENGER), entrants(Side.KING) if mode == 2 else None
     ids = iter(prompts.order_by("id").values_list("pk", flat=True).iterator(CHUNK))
     while chunk := list(islice(ids, CHUNK)):
-        challengers = _newest(chunk, Side.CHALLENGER, entrants.challenger_fingerprint, entrants.challenger_model)
-        kings: dict[SampleKey, int] = {}
-        if mode == 2:
-            kings = _newest(chunk, Side.KING, entrants.king_fingerprint, entrants.king_model)
+        challengers = _newest(chunk, Side.CHALLENGER, challenging)
+        kings = {} if defending is None else _newest(chunk, Side.KING, defending)
         yield from _duel_ids(project, challengers, kings, mode)
 
 
@@ -59,11 +58,7 @@ def _duel_ids(project: Project, challengers: dict[SampleKey, int], kings: dict[S
     return [by_pair[challenger, king] for _, challenger, king in pairs]
 
 
-def _newest(prompt_ids: Sequence[int], side: Side, fingerprint: str, model: str) -> dict[SampleKey, int]:
+def _newest(prompt_ids: Sequence[int], side: Side, wanted: Q) -> dict[SampleKey, int]:
     """Return the newest accepted answer of each prompt and sample index."""
-    rows = Answer.objects.filter(prompt_id__in=prompt_ids, side=side, refusal="")
-    if fingerprint:
-        rows = rows.filter(fingerprint=fingerprint)
-    if model:
-        rows = rows.filter(model=model)
+    rows = Answer.objects.filter(wanted, prompt_id__in=prompt_ids, side=side, refusal="")
     return {(row[0], row[1]): row[2] for row in rows.order_by("id").values_list("prompt_id", "sample_index", "pk")}

@@ -3,11 +3,12 @@
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import Q
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from curation.duels.judge.pairing import Entrants, pair
+from curation.duels.judge.pairing import pair
 from curation.duels.models import Answer, Duel, Prompt
 from curation.imports import row_kinds
 from curation.labels.models import Question
@@ -239,8 +240,8 @@ def test_the_page_takes_decisions_over_by_choice(project: Project, user: User, c
 def test_an_imported_turn_of_its_source_meets_no_reference(project: Project, user: User) -> None:
     bring_samples(project, user, [{"messages": [*ASKED, FOUR]}])
     prompts = Prompt.objects.of(project)
-    assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=1)) == []
-    assert list(pair(project=project, prompts=prompts, entrants=Entrants(), mode=2)) == []
+    assert list(pair(project=project, prompts=prompts, entrants=lambda side: Q(), mode=1)) == []
+    assert list(pair(project=project, prompts=prompts, entrants=lambda side: Q(), mode=2)) == []
 
 
 def test_training_marks_and_labels_beside_messages_decide(project: Project, user: User) -> None:
