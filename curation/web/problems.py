@@ -1,13 +1,15 @@
 """The one way to refuse a request. Pages and the REST API turn a `Problem` into their own kind of response."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 
 from curation.web.text.figures import quoted
+
+_NO_OBJECT = frozenset(("model_type", "model_attributes_type", "dict_type", "mapping_type"))
 
 _VERB = re.compile(r"(is|are|has|have|contains|does|can|cannot|may|must|needs)\b")
 _WHAT_TO_ENTER = re.compile(
@@ -84,9 +86,13 @@ class Problem(Exception):
     def of(cls, error: ValidationError, *path: str) -> Self:
         """Refuse pydantic's errors; the fields' paths begin with `path`."""
         found = error.errors(include_input=False, include_url=False)
-        return cls.fields(
-            [FieldError(".".join(map(str, [*path, *e["loc"]])), e["msg"].removeprefix("Value error, ")) for e in found]
-        )
+        return cls.fields([FieldError(".".join(map(str, [*path, *e["loc"]])), fault_of(e)) for e in found])
+
+
+def fault_of(entry: Mapping[str, Any]) -> str:
+    """Return the text of one of pydantic's errors. Its own speaks of dictionaries and attributes where a sender writes
+    JSON."""
+    return "must be a JSON object" if entry["type"] in _NO_OBJECT else str(entry["msg"]).removeprefix("Value error, ")
 
 
 class NotAuthenticated(Problem):

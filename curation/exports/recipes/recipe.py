@@ -22,6 +22,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from curation.exports.formats import FORMATS, TRAINERS
 from curation.exports.formats.row import Source, Trainer
@@ -32,7 +33,7 @@ from curation.projects.models import Project
 from curation.review.models import Decision
 from curation.samples.list.filters import SampleFilter
 from curation.samples.models import Sample, SampleQuerySet, SampleStatus
-from curation.web.problems import FieldError, Invalid, NotFound
+from curation.web.problems import FieldError, Invalid, NotFound, fault_of
 from curation.web.schemas import StrictModel
 
 PLAIN = "plain"
@@ -232,12 +233,12 @@ def read_recipe(document: Mapping[str, object]) -> Recipe:
 
 
 def recipe_errors(error: ValidationError) -> Invalid:
-    return Invalid.fields([_field_error(e["loc"], e["msg"]) for e in error.errors()])
+    return Invalid.fields([_field_error(entry) for entry in error.errors()])
 
 
-def _field_error(path: tuple[int | str, ...], message: str) -> FieldError:
-    text = "unknown key" if message.startswith("Extra inputs") else message.removeprefix("Value error, ")
-    return FieldError(".".join(["recipe", *map(str, path)]), text)
+def _field_error(entry: ErrorDetails) -> FieldError:
+    text = "unknown key" if entry["type"] == "extra_forbidden" else fault_of(entry)
+    return FieldError(".".join(["recipe", *map(str, entry["loc"])]), text)
 
 
 def _short(value: object) -> object:

@@ -8,7 +8,7 @@ import orjson
 from pydantic import Field, ValidationError
 
 from curation.projects.settings.patch import Json
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import FieldError, Invalid, fault_of
 from curation.web.schemas import StrictModel
 from curation.web.text.storable import refuse_unstorable
 
@@ -82,7 +82,7 @@ def check_params(params: Mapping[str, Json]) -> None:
             [
                 FieldError(
                     ".".join(["params", *map(str, e["loc"])]),
-                    f"unknown; known parameters are {known}" if e["type"] == "extra_forbidden" else e["msg"],
+                    f"unknown; known parameters are {known}" if e["type"] == "extra_forbidden" else fault_of(e),
                 )
                 for e in error.errors(include_input=False, include_url=False)
             ]

@@ -32,7 +32,7 @@ from curation.scenarios.bundles.rules import (
     terminal_of,
 )
 from curation.scenarios.taxonomy.axes import Taxonomy, shipped_taxonomy
-from curation.web.problems import FieldError, Invalid
+from curation.web.problems import FieldError, Invalid, fault_of
 from curation.web.refusals import NotKnown, read_partly
 from sandbox.agent.tools import OWN, Tool
 from sandbox.protocol import HOME, Fixture, Labels, SessionLimits, Setup
@@ -55,7 +55,6 @@ NOTICE_FILE = f"{HOME}/NOTICE"
 _MESSAGES = {
     "extra_forbidden": "unknown key",
     "missing": "missing",
-    "model_type": "must be a JSON object",
     "string_pattern_mismatch": "must be octal permissions such as 644, without setuid, setgid and sticky bits",
 }
 _FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
@@ -344,7 +343,7 @@ def field_errors(error: ValidationError) -> list[FieldError]:
 
 def _field_error(entry: ErrorDetails) -> FieldError:
     """An error of pydantic with a message of ours."""
-    message = _MESSAGES.get(entry["type"], entry["msg"].removeprefix("Value error, "))
+    message = _MESSAGES.get(entry["type"]) or fault_of(entry)
     return FieldError(".".join(str(part)[:100] for part in entry["loc"]), message)
 
 

@@ -23,7 +23,17 @@ from ninja.parser import Parser
 from ninja.renderers import BaseRenderer
 
 from curation.web.failures import problem_of
-from curation.web.problems import FieldError, Invalid, NotAllowed, NotAuthenticated, NotFound, Problem, Stale, TooLarge
+from curation.web.problems import (
+    FieldError,
+    Invalid,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    Problem,
+    Stale,
+    TooLarge,
+    fault_of,
+)
 from curation.web.text.storable import read_json
 
 logger = logging.getLogger(__name__)
@@ -134,7 +144,7 @@ def _validation_problem(error: ValidationError) -> Problem:
         source, *path = [str(part) for part in entry.get("loc", ())]
         sources.add(source)
         # ninja puts the name of the view's argument first, which the sender does not know
-        errors.append(FieldError(".".join(path[1:] or path), str(entry.get("msg", "not valid"))))
+        errors.append(FieldError(".".join(path[1:] or path), fault_of(entry)))
     kind = Problem if sources & {"query", "path", "header"} else Invalid
     return kind.fields(errors, code="invalid")
 

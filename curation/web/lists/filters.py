@@ -32,7 +32,7 @@ from pydantic import (
 from curation.web.ids import id_number
 from curation.web.lists.clauses import Clause, all_matching, lookup_clause, read_page
 from curation.web.lists.keyset import KeysetPage, paginate
-from curation.web.problems import FieldError, Invalid, Problem
+from curation.web.problems import FieldError, Invalid, Problem, fault_of
 
 Groups = tuple[tuple[str, ...], ...]
 M = TypeVar("M")
@@ -265,7 +265,7 @@ class RowFilter(Schema):
             errors: dict[str, FieldError] = {}
             for entry in error.errors():
                 field = str(entry["loc"][0]) if entry["loc"] else ""
-                message = entry["msg"].removeprefix("Value error, ")
+                message = fault_of(entry)
                 if entry["type"] == "extra_forbidden":
                     message = f"no such filter; the filters are {', '.join(cls.model_fields)}"
                 errors[field] = FieldError(".".join(part for part in (path, field) if part), message)

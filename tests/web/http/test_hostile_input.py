@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -129,6 +130,17 @@ def test_a_body_that_cannot_be_stored_is_refused_with_words(rest: Client, path: 
         assert answer["Content-Type"] == "application/problem+json", name
         assert answer.json()["detail"], name
     assert not Exclusion.objects.exists() and not Endpoint.objects.exists()
+
+
+def test_what_is_no_object_is_called_that(rest: Client) -> None:
+    inner = [
+        ("/projects/acme/exports", '{"recipe": {"formats": ["dpo"], "caps": []}}'),
+        ("/projects/acme/runs", '{"kind": "king", "params": []}'),
+    ]
+    whole = {path.split("#")[0] for path in BODIES} - {"/projects/acme/imports"}  # where a file can be sent too
+    for path, body in [*inner, *product(sorted(whole), ("[]", '"x"', "null"))]:
+        answer = rest.generic("POST", f"/api/v1{path}", body.encode(), JSON)
+        assert answer.status_code == 422 and "must be a JSON object" in answer.json()["detail"], (path, answer.content)
 
 
 @pytest.mark.parametrize("value", UNSTORABLE)
