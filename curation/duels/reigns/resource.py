@@ -59,7 +59,7 @@ class ReignOut(Out):
     challenger: VersionOut
     king: VersionOut
     run: Id | None = Field(validation_alias="run_id", examples=["12"])
-    margin: float = Field(examples=[14.2], description="Points, over the king before.")
+    margin: float = Field(examples=[14.2], description="Points over the opponent in the run of its crowning.")
     lcb: float = Field(examples=[8.1], description="Points.")
     panels: list[str] = Field(examples=[["3f9a1c0b77de"]])
     crowned_by: Username | None = Field(examples=["ada"], description="Null: by the project's setting.")
