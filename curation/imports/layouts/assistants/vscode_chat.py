@@ -1,7 +1,7 @@
 """Sessions of the chat of VS Code, as of Copilot: its export `chat.json`, and the files in `chatSessions`.
 
-A request has the text of the person, and what the program shows of the answer. The result may have what the model saw
-of the one in `renderedUserMessage`, and what it said and called in `toolCallRounds`: then these are read.
+A request has the text of the person, and the parts of the answer that the program shows. The result may have the prompt
+as the model saw it in `renderedUserMessage`, and the model's texts and calls in `toolCallRounds`: then these are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -129,7 +129,7 @@ def _turn(request: Json, result: Json, path: str, fields: Fields) -> Iterator[Me
 
 
 def _part(part: Any) -> Json | None:
-    """Return a part of what the model saw, or None for a mark of its cache."""
+    """Return a part of the prompt that the model saw, or None for a mark of its cache."""
     if isinstance(part, dict) and part.get("imageUrl"):
         return {"type": "image_url", "image_url": {"url": part["imageUrl"].get("url")}}
     return {"type": "text", "text": text} if (text := _flat(part)) else None
