@@ -60,19 +60,31 @@ def recompute(rows: list[Verdict], panel: list[str], *, min_judges: int) -> Figu
 
 
 def lower_bound(scores: list[float], clusters: list[str], *, resamples: int = 4000) -> float:
-    """The least of three 5 % bounds of the margin: the bootstrap's, widened for few clusters, which are drawn whole;
-    below 10 clusters Student's t with its error; and Student's t with the error of the means without each cluster."""
+    """The least of these 5 % bounds of the margin: the bootstrap's, widened for few clusters, which are drawn whole;
+    and Student's t with the error of the means without each cluster. Below 10 clusters also Student's t with the error
+    of the bootstrap, and the bootstrap of single turns, since clusters may agree by chance."""
     groups: dict[str, list[float]] = defaultdict(list)
     for score, cluster in zip(scores, clusters, strict=True):
         groups[cluster].append(2 * score - 100)
-    drawer, values = random.Random(7), list(groups.values())
-    means = sorted(fmean(v for g in drawer.choices(values, k=len(values)) for v in g) for _ in range(resamples))
+    values = list(groups.values())
     count, mean = len(values), fmean(v for g in values for v in g)
-    spread, deviate = (count / (count - 1)) ** 0.5, float(stdtrit(count - 1, 0.05))
+    deviate = float(stdtrit(count - 1, 0.05))
     without = [fmean(v for g in values if g is not left for v in g) for left in values]
     jackknife = ((count - 1) / count * sum((each - mean) ** 2 for each in without)) ** 0.5
-    bounds: list[float] = [means[int(resamples * ndtr(spread * deviate))], mean + deviate * jackknife]
-    return min(bounds if count >= 10 else [*bounds, mean + deviate * spread * pstdev(means)])
+    bound, error = _drawn(values, resamples)
+    bounds: list[float] = [bound, mean + deviate * jackknife]
+    if count < 10:
+        bounds += [mean + deviate * error, _drawn([[v] for g in values for v in g], resamples)[0]]
+    return min(bounds)
+
+
+def _drawn(groups: list[list[float]], resamples: int) -> tuple[float, float]:
+    """Return the bootstrap's bound and error of the mean, both widened for few groups."""
+    drawer, count = random.Random(7), len(groups)
+    means = sorted(fmean(v for g in drawer.choices(groups, k=count) for v in g) for _ in range(resamples))
+    spread = (count / (count - 1)) ** 0.5
+    quantile = float(ndtr(spread * float(stdtrit(count - 1, 0.05))))
+    return means[int(resamples * quantile)], spread * float(pstdev(means))
 
 
 def bucket(score: float | None, *, final: float = 80, refined: float = 66, held: bool = False) -> str:

@@ -88,8 +88,8 @@ def test_the_figures_of_a_run_follow_from_its_verdicts(motley_run: Run) -> None:
         assert judge["tokens"] == 40 * 2 * 110
     scores = list(expected.scores.values())
     clusters = [duels[pk].prompt.instance_id for pk in expected.scores]
-    assert result["lcb"] == pytest.approx(lower_bound(scores, clusters), abs=2)
-    assert result["lcb_unclustered"] == pytest.approx(lower_bound(scores, [str(n) for n in range(len(scores))]), abs=2)
+    assert result["lcb"] == pytest.approx(lower_bound(scores, clusters), abs=3)
+    assert result["lcb_unclustered"] == pytest.approx(lower_bound(scores, [str(n) for n in range(len(scores))]), abs=3)
     assert result["lcb"] != result["lcb_unclustered"]
     # No control duels: nobody knows whether these judges can tell answers apart.
     assert (result["accepted"], result["decision"], result["informative"]) == (False, "undecided", [])
