@@ -76,7 +76,7 @@ def _undo_chunk(access: Access, batch: str, ids: list[int]) -> tuple[int, dict[i
     rows = Sample.objects.of(access.project).filter(pk__in=sample_ids).order_by("id").select_for_update(of=("self",))
     samples = {sample.pk: sample for sample in rows}
     # Read again under the locks: one of them may have been undone in between.
-    decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids).not_undone()}
+    decisions = {row.sample_id: row for row in Decision.objects.filter(pk__in=ids).not_undone().order_by("id")}
     refused = _refusals(access, decisions)
     taken = {pk: row for pk, row in decisions.items() if pk not in refused}
     lines = Decision.objects.bulk_create([undo_line(row, samples[pk], access) for pk, row in taken.items()])
