@@ -116,8 +116,10 @@ class EnvServer:
         except ConnectionClosed:
             pass  # the client has gone; its sandbox goes too
         finally:
-            self._open.discard(session)
-            await session.close()
+            try:
+                await session.close()
+            finally:
+                self._open.discard(session)
 
     def _document(self, client: "ServerConnection", request: "Request") -> "Response | None":
         """Answer a request over HTTP; None for the path of the socket."""
