@@ -190,7 +190,8 @@ class _Log:
     def undo(self, event: Json, time: Any) -> None:
         """Take back the last prompts of the user with all after them."""
         asked = [at for at, (message, _) in enumerate(self.messages) if _is_prompt(message)]
-        del self.messages[asked[-event["count"]] if event["count"] <= len(asked) else 0 :]
+        if event["count"] > 0:
+            del self.messages[asked[-event["count"]] if event["count"] <= len(asked) else 0 :]
         self.answer = None
 
     def stop(self, event: Json, time: Any) -> None:

@@ -69,7 +69,7 @@ NEW: list[dict[str, Any]] = [
     user("Wrong."),
     event("step.begin", uuid="s2"),
     event("content.part", part=part("text", "Sorry?")),
-    {"type": "context.undo", "count": 1},
+    *({"type": "context.undo", "count": count} for count in (1, 0)),
     event("step.begin", uuid="s3"),
     event("content.part", part=part("text", "Done.")),
 ]
